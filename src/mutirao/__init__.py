@@ -1,0 +1,1 @@
+"""Durable processes that span programs, people, devices and companies, on PostgreSQL alone."""
