@@ -1,0 +1,237 @@
+-- What a flow is and how its instances stand: definitions, instances, jobs, trace. Running workers: none can exist yet.
+
+------------------------------------------------------------------------------------------------------------ definitions
+
+create table mutirao.flow (
+  id         int generated always as identity primary key,
+  name       text not null unique check (name ~ '^[a-z][a-z0-9_]{0,47}$'),
+  live       boolean not null,
+  version    int,
+  exception_task int,
+  created_at timestamptz not null default mutirao.now()
+);
+comment on table mutirao.flow is 'A process definition. Its schema has the same name and holds the views of the SQL face.';
+comment on column mutirao.flow.live is 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
+comment on column mutirao.flow.version is 'The newest version.';
+comment on column mutirao.flow.exception_task is 'Its _EXCPT task.';
+
+create table mutirao.version (
+  id           int generated always as identity primary key,
+  flow         int not null references mutirao.flow,
+  number       int not null,
+  ends         text not null default 'final' check (ends in ('final', 'quiet')),
+  firing_limit int not null default 10000 check (firing_limit > 0),
+  description  text,
+  fingerprint  text,
+  made_in      xid8 not null default pg_current_xact_id(),
+  made_by      text not null default session_user,
+  made_at      timestamptz not null default mutirao.now(),
+  -- What the compiler found out, so that the hot statements need not look at the rules again.
+  handled      int[] not null default '{}',
+  terms        int[] not null default '{}',
+  named        int[] not null default '{}',
+  watched      int[] not null default '{}',
+  once         int[] not null default '{}',
+  searchable   text[] not null default '{}',
+  defaults     jsonb not null default '{}',
+  unique (flow, number)
+);
+comment on column mutirao.version.made_in is 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
+comment on column mutirao.version.handled is 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
+comment on column mutirao.version.terms is 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
+comment on column mutirao.version.named is 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
+comment on column mutirao.version.once is 'Tasks that fire once.';
+comment on column mutirao.version.watched is 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
+
+create table mutirao.attribute (
+  version       int not null references mutirao.version on delete cascade,
+  name          text not null,
+  position      int not null,
+  type          text not null default 'text' check (type in ('text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json')),
+  default_value jsonb,
+  searchable    boolean not null default false,
+  primary key (version, name)
+);
+
+create table mutirao.task (
+  id   int generated always as identity primary key,
+  flow int not null references mutirao.flow,
+  name text not null,
+  unique (flow, name)
+);
+comment on table mutirao.task is
+  'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
+
+create table mutirao.rule (
+  version        int not null references mutirao.version on delete cascade,
+  task           int not null references mutirao.task,
+  position       int not null,
+  condition      text,
+  depends        jsonb,
+  function       text,
+  arguments      text[],
+  trigger_name   text,
+  condition_name text,
+  enabled        boolean not null default true,
+  fires          text not null default 'each' check (fires in ('each', 'once')),
+  timeout        interval check (timeout > interval '0'),
+  retries        int not null default 3 check (retries >= 0),
+  backoff        interval not null default interval '100 milliseconds' check (backoff >= interval '0'),
+  priority       int not null default 0,
+  transactional  boolean not null default false,
+  description    text,
+  primary key (version, task),
+  check ((condition is null) <> (depends is null))
+);
+comment on table mutirao.rule is 'A task as one version of its flow defines it: when it starts and how it is tried.';
+comment on column mutirao.rule.function is 'The compiled condition: what mutirao.condition_function answered.';
+
+-------------------------------------------------------------------------------------------------------------- instances
+
+create type mutirao.instance_status as enum (
+  'open.notrunning', 'open.running', 'open.notrunning.suspended', 'open.exception', 'open.prepared',
+  'closed.completed', 'closed.terminated', 'closed.aborted'
+);
+
+create sequence mutirao.instance_id;
+
+-- The hot table: open instances only, and no index but the primary key, so that every write stays on its page (HOT).
+create table mutirao.instance (
+  id         bigint primary key,
+  flow       int not null,
+  version    int not null,
+  status     mutirao.instance_status not null,
+  state      jsonb not null,
+  pending    int[] not null default '{}',
+  failed     int[] not null default '{}',
+  fired      int[] not null default '{}',
+  reached    int[] not null default '{}',
+  latest     jsonb,
+  parked     int not null default 0,
+  reasons    jsonb check (reasons <> '[]'),
+  hold       text check (hold in ('suspended', 'cancelled')),
+  firings    int not null default 0,
+  priority   int not null default 0,
+  started_at timestamptz not null
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+comment on column mutirao.instance.pending is 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
+comment on column mutirao.instance.failed is 'Tasks whose job has failed for good; it keeps its place.';
+comment on column mutirao.instance.fired is 'Tasks that fire once and have.';
+comment on column mutirao.instance.reached is 'Terms reached since the start, as mutirao.term(task, state).';
+comment on column mutirao.instance.latest is 'Latest states of the tasks that conditions name, by task name.';
+comment on column mutirao.instance.parked is 'How many of the pending jobs are parked.';
+comment on column mutirao.instance.reasons is 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
+
+create table mutirao.closed (
+  id         bigint primary key,
+  flow       int not null,
+  version    int not null,
+  status     mutirao.instance_status not null,
+  state      jsonb not null,
+  fired      int[] not null,
+  reached    int[] not null,
+  latest     jsonb,
+  firings    int not null,
+  priority   int not null,
+  started_at timestamptz not null,
+  closed_at  timestamptz not null
+);
+comment on table mutirao.closed is 'Finished instances, out of the way of the open ones.';
+
+------------------------------------------------------------------------------------------------------------------- jobs
+
+create type mutirao.job_status as enum ('ready', 'waiting', 'held', 'running', 'parked', 'failed');
+comment on type mutirao.job_status is
+  'ready: may be claimed. waiting: until due_at, for another try. held: its instance is suspended. running: leased to a worker. '
+  'parked: done, but its change cannot be written yet. failed: for good, and keeps its place.';
+
+-- One sequence per database: an attempt number names one claim of one job, for ever.
+create sequence mutirao.attempt_number;
+
+create sequence mutirao.job_id;
+
+create table mutirao.job (
+  id          bigint primary key default nextval('mutirao.job_id'),
+  instance    bigint not null,
+  flow        int not null,
+  task        int not null,
+  status      mutirao.job_status not null default 'ready',
+  priority    int not null default 0,
+  watched     boolean not null default false,
+  cause       bigint not null,
+  timeout     interval,
+  attempt     bigint,
+  worker      text,
+  lease_until timestamptz,
+  deadline_at timestamptz,
+  due_at      timestamptz,
+  failures    int not null default 0,
+  losses      int not null default 0,
+  change      jsonb,
+  error       jsonb,
+  created_at  timestamptz not null,
+  unique (instance, task),
+  check ((status = 'running') = (lease_until is not null)),
+  check ((status = 'waiting') = (due_at is not null))
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+comment on column mutirao.job.cause is 'The trace row whose state fired it: its payload.';
+comment on column mutirao.job.attempt is 'The current claim. Whoever names another one is refused: lease_lost.';
+comment on column mutirao.job.losses is 'Leases lost in a row. Twenty count as one failure.';
+comment on column mutirao.job.change is 'Of a parked job: what it wants to write. Null for a transactional task, which runs again.';
+
+-- What is claimable, in the order in which it is claimed. Claimed jobs leave it, so a claim never steps over running ones.
+create index job_ready on mutirao.job (task, priority desc, id) where status = 'ready';
+-- What the clock must look at.
+create index job_lease on mutirao.job (lease_until) where status = 'running';
+create index job_due on mutirao.job (due_at) where status = 'waiting';
+
+------------------------------------------------------------------------------------------------------------------ trace
+
+create sequence mutirao.trace_id;
+
+-- Ids are drawn while the instance is locked, so within an instance they are in the order of the writes.
+create table mutirao.trace (
+  instance bigint not null,
+  id       bigint not null,
+  flow     int not null,
+  version  int not null,
+  kind     text not null,
+  job      bigint,
+  task     int,
+  attempt  bigint,
+  cause    bigint,
+  fired    int[] not null default '{}',
+  status   mutirao.instance_status not null,
+  state    jsonb,
+  writer   text not null,
+  note     jsonb,
+  at       timestamptz not null,
+  primary key (instance, id)
+) with (toast_tuple_target = 8160);
+comment on table mutirao.trace is 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
+comment on column mutirao.trace.cause is 'The write that fired the job that wrote this.';
+
+-------------------------------------------------------------------------------------------------------------- searching
+
+create table mutirao.search (
+  flow     int not null,
+  name     text not null,
+  value    text not null,
+  instance bigint not null,
+  primary key (flow, name, value, instance)
+);
+comment on table mutirao.search is 'Values of attributes declared searchable, of open and closed instances.';
+create index search_instance on mutirao.search (instance, name);
+
+------------------------------------------------------------------------------------------------------------ small things
+
+-- Not strict, and nothing in it that is not immutable: or it would not be inlined, and it stands in the hottest statement.
+create function mutirao.term(task int, state text) returns int
+language sql immutable parallel safe
+return task * 8 + case state when 'synchronizing' then 0 when 'ready' then 1 when 'running' then 2 when 'succeeded' then 3 when 'failed' then 4
+  when 'aborted' then 5 when 'blocked' then 6 when 'compensated' then 7 end;
+comment on function mutirao.term(int, text) is 'A dependency term "this task has reached this state" as one number.';
+
+create function mutirao.sql_type(type text) returns text
+language sql immutable strict parallel safe
+return case type when 'integer' then 'bigint' when 'number' then 'numeric' when 'timestamp' then 'timestamptz' when 'json' then 'jsonb' else type end;

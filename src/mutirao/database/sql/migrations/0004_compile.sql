@@ -1,0 +1,312 @@
+-- From a flow's version to the one function that looks at all its conditions. Running workers: none can exist yet.
+
+insert into mutirao.refusal (code, sqlstate, meaning) values
+  ('unknown_task',       'MU120', 'a rule names a task that the flow does not have'),
+  ('flow_exists',        'MU121', 'the name is taken by another flow or schema'),
+  ('flow_pinned',        'MU122', 'the flow is defined by a program and cannot be changed by SQL'),
+  ('flow_live',          'MU123', 'the flow is defined by SQL and cannot be changed by a program'),
+  ('flow_invalid',       'MU124', 'the definition of the flow is not whole'),
+  ('unknown_flow',       'MU201', 'there is no flow of that name'),
+  ('unknown_attribute', 'MU202', 'a change names an attribute that the flow does not have'),
+  ('wrong_type',         'MU203', 'a value is not of its attribute''s type'),
+  ('condition_failed',   'MU204', 'a condition raised an error on this state');
+
+-- One instance on its way through a write: where it stood, what is written, and what would then be pending.
+create type mutirao.work as (
+  n int, kind text, instance bigint, flow int, version int,
+  job bigint, task int, attempt bigint, cause bigint,
+  change jsonb, state jsonb,
+  pending int[], failed int[], fired int[], reached int[], latest jsonb, held int[],
+  parked int, reasons jsonb, hold text, firings int, priority int, started_at timestamptz,
+  writer text, note jsonb
+);
+comment on type mutirao.work is 'held: the tasks that may not fire now, because a job of theirs keeps its place or they fire once and have.';
+
+create type mutirao.looked as (final boolean, fires int[], problem jsonb);
+
+create function mutirao.invalid_change() returns boolean
+language plpgsql as $$ begin
+  raise exception 'a change does not fit its flow';
+end $$;
+comment on function mutirao.invalid_change() is 'Raised inside a look; mutirao.diagnose then says what is wrong with which row.';
+
+--------------------------------------------------------------------------------------------------- pieces of generated code
+
+create function mutirao.depends_sql(flow int, depends jsonb) returns text
+language plpgsql stable as $$
+declare
+  task_id int;
+  code int;
+begin
+  if depends ? 'task' then
+    select t.id into task_id from mutirao.task t where t.flow = depends_sql.flow and t.name = depends ->> 'task';
+    if task_id is null then
+      perform mutirao.refuse('unknown_task', format('a dependency names the task "%s", which the flow does not have', depends ->> 'task'));
+    end if;
+    code := mutirao.term(task_id, depends ->> 'state');
+    if code is null then
+      perform mutirao.refuse('flow_invalid', format('a dependency names the state "%s" of task "%s"; a task can be ready, running, succeeded or failed', depends ->> 'state', depends ->> 'task'));
+    end if;
+    return format('%s = any (x.reached)', code);
+  end if;
+  return (
+    select '(' || string_agg(mutirao.depends_sql(flow, part), case when depends ? 'all' then ' and ' else ' or ' end) || ')'
+    from jsonb_array_elements(coalesce(depends -> 'all', depends -> 'any')) part
+  );
+end $$;
+comment on function mutirao.depends_sql(int, jsonb) is 'A dependency rule as SQL over the terms an instance has reached.';
+
+create function mutirao.depends_terms(flow int, depends jsonb) returns setof int
+language sql stable as $$
+  select mutirao.term(t.id, part ->> 'state')
+  from jsonb_path_query(depends, 'strict $.** ? (exists (@.task))') part
+  join mutirao.task t on t.flow = depends_terms.flow and t.name = part ->> 'task'
+$$;
+
+create function mutirao.condition_sql(function text, arguments text[]) returns text
+language sql immutable as $$
+  select format('%s(%s)', function, coalesce(string_agg(
+    case when a.name like 'task\_%' then format('coalesce(x.latest ->> %L, ''not_ready'')', substr(a.name, 6)) else format('s.%I', a.name) end,
+    ', ' order by a.position), ''))
+  from unnest(arguments) with ordinality a(name, position)
+$$;
+comment on function mutirao.condition_sql(text, text[]) is 'The call of a compiled condition inside a look.';
+
+create function mutirao.record_sql(version int) returns text
+language sql stable as $$
+  select coalesce(string_agg(format('%I %s', name, mutirao.sql_type(type)), ', ' order by position), 'nothing int')
+  from mutirao.attribute a where a.version = record_sql.version
+$$;
+comment on function mutirao.record_sql(int) is 'The column list that makes a version''s state typed.';
+
+-- A null is always allowed. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
+create function mutirao.valid_sql(version int) returns text
+language sql stable as $$
+  select format('(x.change is null or (x.change - %L::text[]) = ''{}'' %s)', coalesce(array_agg(name), '{}'),
+    coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
+      case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
+    ) filter (where type <> 'json'), ''))
+  from mutirao.attribute a where a.version = valid_sql.version
+$$;
+
+create function mutirao.rule_sql(r mutirao.rule, flow int) returns text
+language sql stable as $$
+  select case when r.condition is not null then mutirao.condition_sql(r.function, r.arguments) else mutirao.depends_sql(flow, r.depends) end
+$$;
+
+------------------------------------------------------------------------------------------------------------- the compiler
+
+create function mutirao.condition_names(version int, out names text[], out types text[])
+language sql stable as $$
+  select array_agg(n.name), array_agg(n.type) from (
+    select a.name, mutirao.sql_type(a.type) as type from mutirao.attribute a where a.version = condition_names.version
+    union all
+    select 'task_' || t.name, 'text' from mutirao.rule r join mutirao.task t on t.id = r.task
+    where r.version = condition_names.version and t.name not in ('_FINAL', '_EXCPT')) n
+$$;
+comment on function mutirao.condition_names(int) is 'What a condition of this version may name: attributes, and the states of tasks.';
+
+create function mutirao.compile_rule(version int, task int) returns void
+language plpgsql as $$
+declare
+  r mutirao.rule;
+  task_name text;
+  n record;
+  c mutirao.condition;
+begin
+  select * into strict r from mutirao.rule x where x.version = compile_rule.version and x.task = compile_rule.task;
+  if r.condition is null then return; end if;
+  select t.name into task_name from mutirao.task t where t.id = compile_rule.task;
+  n := mutirao.condition_names(version);
+  c := mutirao.condition_function(
+    case task_name when '_FINAL' then 'final condition' else format('condition of task "%s"', task_name) end, r.condition, n.names, n.types);
+  update mutirao.rule x set function = c.function, arguments = c.arguments where x.version = compile_rule.version and x.task = compile_rule.task;
+end $$;
+comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
+
+-- What the rules of a version name of each other, found once here so that the hot statements read it from one row.
+create function mutirao.compile_facts(version int) returns void
+language plpgsql as $$
+begin
+  with rules as (
+    select r.*, v.flow from mutirao.rule r join mutirao.version v on v.id = r.version where r.version = compile_facts.version and r.enabled),
+  terms as (
+    select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
+  mentions as (
+    select t.id as task, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+  watched as (
+    select t.term from terms t where t.term % 8 in (1, 2)
+    union
+    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ format('''%s''', s.state)),
+  attributes as (
+    select a.* from mutirao.attribute a where a.version = compile_facts.version)
+  update mutirao.version v set
+    terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
+    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m) h), '{}'),
+    named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
+    watched = coalesce((select array_agg(w.term) from watched w), '{}'),
+    once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
+    searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
+    defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
+  where v.id = compile_facts.version;
+end $$;
+
+-- The function made here is the heart of every look. The state becomes typed once per row (jsonb_to_record is an optimisation
+-- fence), final is tested first, and a task that is held is not even asked.
+create function mutirao.compile(version int) returns void
+language plpgsql as $$
+declare
+  v mutirao.version;
+  final_sql text;
+  fires_sql text;
+begin
+  perform mutirao.compile_facts(version);
+  select * into strict v from mutirao.version x where x.id = compile.version;
+  select coalesce((
+    select format('coalesce(%s, false)', mutirao.rule_sql(r, v.flow))
+    from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL'
+    where r.version = compile.version and r.enabled), 'false') into final_sql;
+  select coalesce(string_agg(
+    format('case when %s <> all (x.held) and %s then %s end', r.task, mutirao.rule_sql(r, v.flow), r.task), ', ' order by r.position), '')
+    into fires_sql
+  from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL'
+  where r.version = compile.version and r.enabled;
+  execute format($sql$
+    create or replace function mutirao_rule.look_%s(work mutirao.work[]) returns mutirao.looked[]
+    language plpgsql stable as $body$
+    begin
+      return (
+        select array_agg(row(
+          case when %s then %s else mutirao.invalid_change() end,
+          case when %s then '{}' else array_remove(array[%s]::int[], null) end,
+          null)::mutirao.looked)
+        from unnest(work) x, lateral jsonb_to_record(x.state) as s(%s));
+    end $body$ $sql$,
+    version, mutirao.valid_sql(version), final_sql, final_sql, fires_sql, mutirao.record_sql(version));
+end $$;
+comment on function mutirao.compile(int) is 'Makes mutirao_rule.look_<version>, which looks at all conditions of a version for many instances at once.';
+
+----------------------------------------------------------------------------------------------------------------- looking
+
+-- Only reached when a look has raised: finds out what is wrong with one row, by asking one thing after another.
+create function mutirao.diagnose(w mutirao.work) returns jsonb
+language plpgsql as $$
+declare
+  a record;
+  r record;
+  ignored text;
+begin
+  for a in
+    select k.name, t.type, w.change -> k.name as value
+    from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name
+  loop
+    if a.type is null then
+      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('the flow has no attribute "%s"; it has %s', a.name,
+        (select string_agg(x.name, ', ' order by x.position) from mutirao.attribute x where x.version = w.version)));
+    end if;
+    begin
+      if a.type <> 'json' and jsonb_typeof(a.value) not in ('null', case a.type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end) then
+        perform mutirao.invalid_change();
+      end if;
+      execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(a.type)) into ignored using a.value;
+    exception when others then
+      return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
+    end;
+  end loop;
+  for r in
+    select t.name, x.condition, mutirao.rule_sql(x, w.flow) as sql
+    from mutirao.rule x join mutirao.task t on t.id = x.task
+    where x.version = w.version and x.enabled and x.task <> all (w.held)
+    order by t.name <> '_FINAL', x.position
+  loop
+    begin
+      execute format('select (%s)::text from unnest($1) x, lateral jsonb_to_record(x.state) as s(%s)', r.sql, mutirao.record_sql(w.version)) into ignored using array[w];
+    exception when others then
+      return jsonb_build_object('code', 'condition_failed', 'task', r.name, 'condition', r.condition, 'error', sqlerrm);
+    end;
+  end loop;
+  return null;
+end $$;
+
+create function mutirao.look_version(version int, work mutirao.work[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  look text := format('select mutirao_rule.look_%s($1)', version);
+  one mutirao.work;
+  answer mutirao.looked[];
+  answers mutirao.looked[];
+begin
+  begin
+    execute look into answers using work;
+    return answers;
+  exception when others then
+    answers := '{}';
+  end;
+  -- One bad row must not sink the batch: row by row, each in a subtransaction of its own.
+  foreach one in array work loop
+    begin
+      execute look into answer using array[one];
+    exception when others then
+      answer := array[row(false, '{}', coalesce(mutirao.diagnose(one), jsonb_build_object('code', 'condition_failed', 'error', sqlerrm)))::mutirao.looked];
+    end;
+    answers := answers || answer;
+  end loop;
+  return answers;
+end $$;
+
+create function mutirao.look_once(work mutirao.work[], versions int[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  answers mutirao.looked[] := '{}';
+  run record;
+begin
+  if cardinality(versions) = 1 then
+    return mutirao.look_version(versions[1], work);
+  end if;
+  for run in select x.version, min(x.o)::int as first, max(x.o)::int as last from (select u.version, row_number() over () as o from unnest(work) u) x group by 1 order by 2 loop
+    answers := answers || mutirao.look_version(run.version, work[run.first:run.last]);
+  end loop;
+  return answers;
+end $$;
+comment on function mutirao.look_once(mutirao.work[], int[]) is 'Looks at all conditions of every row; the rows must be ordered by version, and the answers come in that order.';
+
+create function mutirao.latest_with(latest jsonb, named int[], tasks int[], state text) returns jsonb
+language sql stable
+return case when tasks && named
+  then coalesce(latest, '{}') || (select jsonb_object_agg(t.name, state) from mutirao.task t where t.id = any (tasks) and t.id = any (named))
+  else latest end;
+comment on function mutirao.latest_with(jsonb, int[], int[], text) is 'The latest states once these tasks have reached this state; kept only for tasks that some condition names.';
+
+create function mutirao.reached_with(reached int[], terms int[], tasks int[], state text) returns int[]
+language sql stable
+return case when terms = '{}' or tasks = '{}' then reached
+  else reached || array(select mutirao.term(t, state) from unnest(tasks) t intersect select unnest(terms) except select unnest(reached)) end;
+comment on function mutirao.reached_with(int[], int[], int[], text) is 'The reached terms once these tasks have reached this state; a term is kept only where some rule names it.';
+
+-- Firing makes a task ready. Where somebody waits for exactly that, the same look goes on until nothing more fires.
+create function mutirao.look(work mutirao.work[], versions int[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  answers mutirao.looked[] := mutirao.look_once(work, versions);
+  again mutirao.work[];
+  more mutirao.looked[];
+begin
+  if not exists (select from mutirao.version v where v.id = any (versions) and v.watched <> '{}') then
+    return answers;
+  end if;
+  loop
+    select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, null, w.state,
+        w.pending, w.failed, w.fired, mutirao.reached_with(w.reached, v.terms, a.fires, 'ready'), mutirao.latest_with(w.latest, v.named, a.fires, 'ready'),
+        w.held || a.fires, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work order by a.o)
+      into again
+    from unnest(work) with ordinality w join unnest(answers) with ordinality a(final, fires, problem, o) on a.o = w.ordinality
+    join mutirao.version v on v.id = w.version;
+    more := mutirao.look_once(again, versions);
+    exit when not exists (select from unnest(more) m where m.fires <> '{}' and m.problem is null);
+    select array_agg(row(a.final, a.fires || case when m.problem is null then m.fires else '{}' end, a.problem)::mutirao.looked order by a.o)
+      into answers
+    from unnest(answers) with ordinality a(final, fires, problem, o) join unnest(more) with ordinality m(final, fires, problem, o) using (o);
+  end loop;
+  return answers;
+end $$;
+comment on function mutirao.look(mutirao.work[], int[]) is 'Which tasks fire on each row, and whether it is final.';

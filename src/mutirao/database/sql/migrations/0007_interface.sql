@@ -1,0 +1,169 @@
+-- The functions that clients call: any language, many rows at once. Running workers: none can exist yet.
+
+insert into mutirao.refusal (code, sqlstate, meaning) values
+  ('wrong_call', 'MU217', 'the arguments of a call do not fit together');
+
+---------------------------------------------------------------------------------------------------------------- instances
+
+create function mutirao.start(flow text, state jsonb default '{}', priority int default 0) returns bigint
+language sql security definer
+begin atomic
+  select * from mutirao.start_instances(flow, array[state], priority, session_user::text);
+end;
+comment on function mutirao.start(text, jsonb, int) is 'Starts one instance; attributes not given take their defaults. Answers its id.';
+
+create function mutirao.start_many(flow text, states jsonb[], priority int default 0, writer text default session_user) returns setof bigint
+language sql security definer
+begin atomic
+  select * from mutirao.start_instances(flow, states, priority, writer);
+end;
+comment on function mutirao.start_many(text, jsonb[], int, text) is 'Starts one instance per state, all or none. Answers their ids in order.';
+
+create function mutirao.set(instance bigint, change jsonb, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.set_instance(instance, change, writer, reason); end;
+comment on function mutirao.set(bigint, jsonb, text, text) is 'Changes attributes of an open instance from outside, and looks.';
+
+create function mutirao.repair(instance bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.repair_instance(instance, change, writer, reason); end;
+comment on function mutirao.repair(bigint, jsonb, text, text) is 'Corrects an instance that is an exception; failed jobs go, and fire again where their conditions hold.';
+
+create function mutirao.cancel(instance bigint, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.cancel_instance(instance, writer, reason); end;
+comment on function mutirao.cancel(bigint, text, text) is 'Stops an instance: what runs may finish, nothing else starts.';
+
+create function mutirao.suspend(instance bigint, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.suspend_instance(instance, writer, reason); end;
+
+create function mutirao.resume(instance bigint, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.resume_instance(instance, writer, reason); end;
+
+create function mutirao.retry(job bigint, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.retry_job(job, writer, reason); end;
+comment on function mutirao.retry(bigint, text, text) is 'Tries a failed job again, with all its retries.';
+
+create function mutirao.skip(job bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.skip_job(job, change, writer, reason); end;
+comment on function mutirao.skip(bigint, jsonb, text, text) is 'Ends a job as if it had succeeded, with the change given.';
+
+------------------------------------------------------------------------------------------------------------------ workers
+
+create function mutirao.task_ids(flow text, names text[] default null) returns table (id int, name text)
+language plpgsql stable security definer as $$
+declare
+  missing text;
+begin
+  if not exists (select from mutirao.flow f where f.name = task_ids.flow) then
+    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+  end if;
+  select n into missing from unnest(names) n where not exists (
+    select from mutirao.task t join mutirao.flow f on f.id = t.flow where f.name = task_ids.flow and t.name = n) limit 1;
+  if missing is not null then
+    perform mutirao.refuse('unknown_task', format('flow "%s" has no task "%s"; it has %s', flow, missing, (
+      select string_agg(t.name, ', ' order by t.id) from mutirao.task t join mutirao.flow f on f.id = t.flow
+      where f.name = task_ids.flow and t.name not in ('_FINAL', '_EXCPT'))));
+  end if;
+  return query select t.id, t.name from mutirao.task t join mutirao.flow f on f.id = t.flow
+    where f.name = task_ids.flow and (t.name = any (names) or names is null and t.name not in ('_FINAL', '_EXCPT'));
+end $$;
+comment on function mutirao.task_ids(text, text[]) is 'The numbers of a flow''s tasks, which claim and turn take; all of them, or those named.';
+
+create function mutirao.claim(worker text, tasks int[], room int default 1, lease interval default interval '60 seconds') returns setof mutirao.settled
+language plpgsql security definer as $$
+begin
+  return query select * from mutirao.claim_jobs(worker, tasks, room, lease);
+end $$;
+comment on function mutirao.claim(text, int[], int, interval) is 'Leases ready jobs to a worker. Each comes with its attempt, which complete, fail and renew must name.';
+
+-- Finish a batch and get the next in one transaction: one commit a step.
+create function mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks int[], room int, lease interval default interval '60 seconds')
+returns setof mutirao.settled
+language plpgsql security definer as $$
+declare
+  hungry mutirao.appetite;
+  got int := 0;
+begin
+  if cardinality(jobs) <> all (array[cardinality(attempts), cardinality(changes), cardinality(errors)]) then
+    perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
+  end if;
+  if cardinality(jobs) > 0 then
+    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, coalesce(mutirao.top_priority(tasks, 2147483647), -2147483648));
+    return query select * from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry);
+    get diagnostics got = row_count;
+  end if;
+  if got < room then
+    return query select * from mutirao.claim_jobs(worker, tasks, room - got, lease);
+  end if;
+end $$;
+comment on function mutirao.turn(text, bigint[], bigint[], jsonb[], jsonb[], int[], int, interval) is
+  'Ends jobs, each by a change or an error, and leases up to `room` new ones: the whole traffic of a worker.';
+
+create function mutirao.complete(job bigint, attempt bigint, change jsonb default '{}') returns text
+language plpgsql security definer as $$
+declare
+  answer mutirao.settled;
+begin
+  select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
+  case answer.kind
+    when 'parked' then return 'parked';
+    when 'busy' then perform mutirao.refuse('instance_busy', format('another transaction is writing instance %s: try again', answer.instance));
+    when 'lost' then perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
+    when 'refused' then perform mutirao.refuse(answer.note ->> 'code', format('job %s: %s', job, answer.note ->> 'error'));
+    else return 'ok';
+  end case;
+end $$;
+comment on function mutirao.complete(bigint, bigint, jsonb) is
+  'Ends one job by writing its change. Answers ok, or parked when the change must wait (the state would be final while others are pending, or a condition raised).';
+
+create function mutirao.fail(job bigint, attempt bigint, error text, final boolean default false) returns void
+language plpgsql security definer as $$
+declare
+  answer mutirao.settled;
+begin
+  select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[null::jsonb],
+    array[jsonb_build_object('error', error, 'final', final)], null);
+  case answer.kind
+    when 'busy' then perform mutirao.refuse('instance_busy', format('another transaction is writing instance %s: try again', answer.instance));
+    when 'lost' then perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
+    else null;
+  end case;
+end $$;
+comment on function mutirao.fail(bigint, bigint, text, boolean) is 'Reports that an attempt failed; with final, that trying again is of no use.';
+
+create function mutirao.renew(jobs bigint[], attempts bigint[], lease interval default interval '60 seconds') returns setof bigint
+language plpgsql security definer as $$
+declare
+  at timestamptz := mutirao.now();
+begin
+  -- In id order: two renewals of overlapping sets must not deadlock.
+  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  return query
+    with renewed as (
+      update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at)
+      from unnest(jobs, attempts) x(job, attempt) where j.id = x.job and j.attempt = x.attempt
+      returning j.id)
+    select x.job from unnest(jobs) x(job) where not exists (select from renewed r where r.id = x.job);
+end $$;
+comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the jobs whose lease is lost.';
+
+create function mutirao.release(jobs bigint[], attempts bigint[]) returns void
+language plpgsql security definer as $$
+declare
+  flows int[];
+begin
+  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  with released as (
+    update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
+      status = case when i.hold = 'suspended' then 'held' else 'ready' end::mutirao.job_status
+    from unnest(jobs, attempts) x(job, attempt), mutirao.instance i
+    where j.id = x.job and j.attempt = x.attempt and i.id = j.instance and i.hold is distinct from 'cancelled'
+    returning j.flow)
+  select array_agg(distinct r.flow) into flows from released r;
+  if flows is not null then
+    perform mutirao.wake(flows);
+  end if;
+end $$;
+comment on function mutirao.release(bigint[], bigint[]) is 'Gives jobs back untouched, at once.';
+
+create function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
+language sql security definer begin atomic select * from mutirao.tick(room); end;
+comment on function mutirao.turn_clock(int) is 'What a clock process calls.';

@@ -1,0 +1,226 @@
+-- How flows are defined and changed: whole, from a document, or piece by piece, in SQL. Running workers: none can exist yet.
+
+create function mutirao.ensure_task(flow int, name text) returns int
+language plpgsql as $$
+declare
+  found_id int;
+begin
+  insert into mutirao.task (flow, name) values (flow, name) on conflict do nothing;
+  select t.id into strict found_id from mutirao.task t where t.flow = ensure_task.flow and t.name = ensure_task.name;
+  return found_id;
+end $$;
+
+create function mutirao.check_name(place text, name text) returns void
+language plpgsql as $$
+begin
+  if name !~ '^[a-z][a-z0-9_]{0,47}$' then
+    perform mutirao.refuse('flow_invalid', format('%s "%s": a name is a lower-case letter followed by at most 47 letters, digits and _', place, name));
+  end if;
+end $$;
+
+-- Definitions of one flow are made one after another; the lock is on the name, since the flow may not exist yet.
+create function mutirao.lock_definition(flow text) returns void
+language sql as $$
+  select pg_advisory_xact_lock(hashtextextended('mutirao.flow.' || flow, 0))
+$$;
+
+create function mutirao.make_flow(name text, live boolean) returns int
+language plpgsql as $$
+declare
+  f int;
+begin
+  perform mutirao.check_name('flow', name);
+  if exists (select from mutirao.flow x where x.name = make_flow.name) then
+    perform mutirao.refuse('flow_exists', format('there is already a flow "%s"', name));
+  elsif name ~ '^pg_' or exists (select from pg_catalog.pg_namespace n where n.nspname = make_flow.name) then
+    perform mutirao.refuse('flow_exists', format('the flow "%s" needs a schema of that name, and the database has one that is not ours: choose another name', name));
+  end if;
+  insert into mutirao.flow (name, live) values (name, live) returning id into f;
+  perform mutirao.ensure_task(f, '_FINAL');
+  update mutirao.flow x set exception_task = mutirao.ensure_task(f, '_EXCPT') where x.id = f;
+  return f;
+end $$;
+
+create function mutirao.new_version(flow int) returns int
+language plpgsql as $$
+declare
+  v int;
+begin
+  insert into mutirao.version (flow, number)
+  values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1)
+  returning id into v;
+  update mutirao.flow f set version = v where f.id = new_version.flow;
+  return v;
+end $$;
+
+-- All definition changes of one transaction make one version: the first change copies the newest one, the others change the copy.
+-- Instances see it when the transaction commits, since only then does anybody else see it.
+create function mutirao.draft(flow int) returns int
+language plpgsql as $$
+declare
+  f mutirao.flow;
+  old mutirao.version;
+  v int;
+begin
+  select * into strict f from mutirao.flow x where x.id = draft.flow;
+  perform mutirao.lock_definition(f.name);
+  select * into strict f from mutirao.flow x where x.id = draft.flow;
+  if not f.live then
+    perform mutirao.refuse('flow_pinned', format('flow "%s" is defined by a program: change it there and apply it', f.name));
+  end if;
+  select * into old from mutirao.version x where x.id = f.version;
+  if old.made_in = pg_current_xact_id() then
+    return old.id;
+  end if;
+  v := mutirao.new_version(f.id);
+  update mutirao.version x set ends = old.ends, firing_limit = old.firing_limit, description = old.description where x.id = v;
+  insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable from mutirao.attribute a where a.version = old.id;
+  insert into mutirao.rule
+  select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
+    r.retries, r.backoff, r.priority, r.transactional, r.description
+  from mutirao.rule r where r.version = old.id;
+  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false;
+  return v;
+end $$;
+
+--------------------------------------------------------------------------------------------------------- from a document
+
+create function mutirao.define_attributes(version int, attributes jsonb) returns void
+language plpgsql as $$
+declare
+  a record;
+begin
+  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean) loop
+    perform mutirao.check_attribute_name(a.name);
+    if a.type is not null and a.type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
+      perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', a.name, a.type));
+    end if;
+    begin
+      insert into mutirao.attribute (version, name, position, type, default_value, searchable)
+      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false));
+    exception when unique_violation then
+      perform mutirao.refuse('flow_invalid', format('the attribute "%s" is declared twice', a.name));
+    end;
+    perform mutirao.check_default(a.name, coalesce(a.type, 'text'), a."default");
+  end loop;
+end $$;
+
+create function mutirao.check_default(name text, type text, value jsonb) returns void
+language plpgsql as $$
+declare
+  ignored text;
+begin
+  if type <> 'json' and jsonb_typeof(value) not in ('null', case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end) then
+    perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, left(value::text, 100)));
+  end if;
+  begin
+    execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(type)) into ignored using value;
+  exception when data_exception then
+    perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, left(value::text, 100)));
+  end;
+end $$;
+
+create function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
+language plpgsql as $$
+declare
+  t record;
+begin
+  for t in
+    select x.*, o from jsonb_array_elements(tasks) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(
+      name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text)
+  loop
+    perform mutirao.check_name('task', t.name);
+    if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
+      perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
+    end if;
+    begin
+      insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
+      values (version, mutirao.ensure_task(flow, t.name), t.o, t."when", nullif(t.depends, 'null'),
+        coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
+        coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
+    exception
+      when unique_violation then
+        perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
+      when check_violation then
+        perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative', t.name));
+    end;
+  end loop;
+end $$;
+
+create function mutirao.compile_all(version int) returns void
+language plpgsql as $$
+declare
+  r record;
+begin
+  for r in select x.task from mutirao.rule x where x.version = compile_all.version order by x.position loop
+    perform mutirao.compile_rule(version, r.task);
+  end loop;
+  perform mutirao.compile(version);
+end $$;
+
+create function mutirao.apply_flow(document jsonb, keep boolean default false, writer text default session_user) returns int
+language plpgsql security definer as $$
+declare
+  flow_name text := document ->> 'name';
+  print text := md5(document::text);
+  f mutirao.flow;
+  v mutirao.version;
+begin
+  perform mutirao.lock_definition(coalesce(flow_name, ''));
+  select * into f from mutirao.flow x where x.name = flow_name;
+  if not found then
+    perform mutirao.make_flow(coalesce(flow_name, ''), false);
+    select * into f from mutirao.flow x where x.name = flow_name;
+  elsif f.live then
+    perform mutirao.refuse('flow_live', format('flow "%s" is defined by SQL: change it there, or choose another name', flow_name));
+  end if;
+  select * into v from mutirao.version x where x.flow = f.id and x.fingerprint = print and (keep or x.id = f.version) order by x.id desc limit 1;
+  if found then
+    return v.number;
+  end if;
+  perform mutirao.new_version(f.id);
+  update mutirao.version x set
+    ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
+    description = document ->> 'description', fingerprint = print, made_by = writer
+  where x.flow = f.id and x.number = (select max(y.number) from mutirao.version y where y.flow = f.id) returning * into v;
+  perform mutirao.define_attributes(v.id, coalesce(document -> 'attributes', '[]'));
+  perform mutirao.define_tasks(f.id, v.id, coalesce(document -> 'tasks', '[]'));
+  if document ->> 'final' is not null then
+    insert into mutirao.rule (version, task, position, condition) values (v.id, mutirao.ensure_task(f.id, '_FINAL'), 0, document ->> 'final');
+  end if;
+  perform mutirao.compile_all(v.id);
+  perform mutirao.show_flow(f.id);
+  return v.number;
+end $$;
+comment on function mutirao.apply_flow(jsonb, boolean, text) is
+  'Puts a flow defined by a program in place, as a new version if it differs from the newest one (with keep: from all). Answers the version''s number.';
+
+create function mutirao.create_flow(name text) returns void
+language plpgsql security definer as $$
+declare
+  f int;
+begin
+  perform mutirao.lock_definition(name);
+  f := mutirao.make_flow(name, true);
+  perform mutirao.compile(mutirao.new_version(f));
+  perform mutirao.show_flow(f);
+end $$;
+comment on function mutirao.create_flow(text) is 'Makes an empty live flow with a schema of its name, to be defined by writing to its wed_attr and wed_trig.';
+
+-- The definition as a document again, as apply_flow takes it.
+create function mutirao.flow_document(version int) returns jsonb
+language sql stable security definer
+begin atomic
+  select jsonb_build_object(
+    'name', f.name, 'description', v.description, 'ends', v.ends, 'firing_limit', v.firing_limit,
+    'final', (select r.condition from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL' where r.version = v.id),
+    'attributes', coalesce((
+      select jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable) order by a.position)
+      from mutirao.attribute a where a.version = v.id), '[]'),
+    'tasks', coalesce((
+      select jsonb_agg(jsonb_build_object('name', t.name, 'when', r.condition, 'depends', r.depends, 'fires', r.fires, 'timeout', extract(epoch from r.timeout),
+        'retries', r.retries, 'backoff', extract(epoch from r.backoff), 'priority', r.priority, 'transactional', r.transactional, 'enabled', r.enabled,
+        'description', r.description) order by r.position)
+      from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL' where r.version = v.id), '[]'))
+  from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = flow_document.version;
+end;

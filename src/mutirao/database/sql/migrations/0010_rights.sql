@@ -1,0 +1,59 @@
+-- Who may call what, and how the hot functions are planned. Running workers: none can exist yet.
+
+-- Nothing is for everybody. What a granted role may call is listed here; all of it is security definer, so a role needs no right on
+-- the tables it changes.
+revoke execute on all functions in schema mutirao from public;
+alter default privileges in schema mutirao revoke execute on functions from public;
+
+create table mutirao.callable (
+  function name primary key,
+  level    text not null check (level in ('read', 'work', 'define'))
+);
+comment on table mutirao.callable is 'The least level that may call each public function.';
+insert into mutirao.callable (function, level) values
+  ('now', 'read'), ('task_ids', 'read'), ('flow_document', 'read'),
+  ('start', 'work'), ('start_many', 'work'), ('set', 'work'), ('repair', 'work'), ('cancel', 'work'), ('suspend', 'work'), ('resume', 'work'),
+  ('retry', 'work'), ('skip', 'work'), ('claim', 'work'), ('turn', 'work'), ('complete', 'work'), ('fail', 'work'), ('renew', 'work'),
+  ('release', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
+  ('apply_flow', 'define'), ('create_flow', 'define');
+
+create function mutirao.grant_role(role name, level text) returns void
+language plpgsql as $$
+declare
+  levels text[] := array['read', 'work', 'define'];
+  f record;
+begin
+  if array_position(levels, level) is null then
+    perform mutirao.refuse('wrong_call', format('there is no level "%s": a role may read, work or define', level));
+  elsif not exists (select from pg_catalog.pg_roles r where r.rolname = grant_role.role) then
+    perform mutirao.refuse('wrong_call', format('there is no role "%s" in this database', role));
+  end if;
+  insert into mutirao.granted (role, level) values (role, level) on conflict on constraint granted_pkey do update set level = excluded.level;
+  execute format('grant usage on schema mutirao to %I', role);
+  execute format('grant select on all tables in schema mutirao to %I', role);
+  for f in
+    select p.oid::regprocedure as function, array_position(levels, c.level) <= array_position(levels, grant_role.level) as allowed
+    from pg_catalog.pg_proc p join mutirao.callable c on c.function = p.proname where p.pronamespace = 'mutirao'::regnamespace
+  loop
+    execute format(case when f.allowed then 'grant execute on function %s to %I' else 'revoke execute on function %s from %I' end, f.function, role);
+  end loop;
+  perform mutirao.grant_flow(x.name, role, level) from mutirao.flow x;
+end $$;
+comment on function mutirao.grant_role(name, text) is 'Lets a role read, work or define.';
+
+-- A definer function must not look where its caller points: only at what PostgreSQL itself brings. The hot functions keep one plan
+-- for each statement: their arrays differ in length from call to call, and planning anew would cost more than it could win. The
+-- tables are small when the plan is made and large later, so sequential scans are kept out of it.
+do $$
+declare
+  f record;
+begin
+  for f in select p.oid::regprocedure as function, p.proname from pg_catalog.pg_proc p where p.pronamespace = 'mutirao'::regnamespace and p.prosecdef loop
+    execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
+    if f.proname = any ('{start,start_many,claim,turn,complete,fail,renew,release,turn_clock,take_job,wed_flow_insert,wed_flow_update}') then
+      execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
+      execute format('alter function %s set enable_seqscan = off', f.function);
+      execute format('alter function %s set jit = off', f.function);
+    end if;
+  end loop;
+end $$;
