@@ -167,6 +167,7 @@ declare
   current int[];
 begin
   foreach candidate in array known loop
+    continue when abs(length(candidate) - length(wanted)) >= least_edits;
     -- Levenshtein's distance, one row of the table at a time.
     above := array(select generate_series(0, length(candidate)));
     for i in 1 .. length(wanted) loop
@@ -190,7 +191,7 @@ comment on function mutirao.nearest_name(text, text[]) is 'The known name that w
 create function mutirao.unknown_name(wanted text, names text[]) returns text
 language sql immutable as $$
   select format('there is no %s; %s',
-    case when wanted like 'task\_%' then format('task "%s"', substr(wanted, 6)) else format('attribute "%s"', wanted) end,
+    case when wanted like 'task\_%' then format('task "%s"', substr(wanted, 6, 63)) else format('attribute "%s"', left(wanted, 63)) end,
     case when nearest.name is not null then format('did you mean "%s"?', nearest.name)
          when names = '{}' then 'the flow declares none'
          else 'there is ' || array_to_string(names[1:10], ', ') || case when cardinality(names) > 10 then ', …' else '' end end)
@@ -284,7 +285,7 @@ language sql stable as $$
       (11, t.kind = 'number' and (t.joined_kind in ('word', 'number') or length(t.token) > 40),
         'condition_refused', 'a number in a form that is not allowed; write at most 40 digits, with a point where needed'),
       (12, t.kind = 'operator' and not exists (select from mutirao.condition_allow a where a.kind = 'operator_token' and a.name = t.operator),
-        'condition_refused', format('the operator %s: %s', t.token, coalesce(mutirao.condition_hint(t.token), 'it is not on the list; put a space between operators that meet'))),
+        'condition_refused', format('the operator %s: %s', left(t.token, 20), coalesce(mutirao.condition_hint(t.token), 'it is not on the list; put a space between operators that meet'))),
       (13, t.depth < 0, 'condition_syntax', format('a %s that closes nothing', t.token)),
       (14, t.depth > 50, 'condition_too_long', 'more than 50 parentheses inside each other; keep an intermediate result in an attribute'),
       (15, t.step = 1 and t.depth = 1 and t.unclosed > 0 and t.at = (select max(o.at) from t o where o.step = 1 and o.depth = 1),
@@ -319,6 +320,7 @@ begin
   order by n.at limit 1;
   if not found then return null; end if;
 
+  t.word := left(t.word, 63);
   is_call := t.next is not distinct from '(' and t.is_type is not true;
   hint := case t.kind when 'word' then mutirao.condition_hint(t.word) end;
   nearest := mutirao.nearest_name(t.word, case when is_call then array(select a.name from mutirao.condition_allow a where a.kind = 'word') else names end);
@@ -353,7 +355,7 @@ declare
   here int;
   piece text;
 begin
-  for piece in select m[1] from regexp_matches(tree, '\{[A-Z0-9_]+|\}|[^{}]+', 'g') m loop
+  for piece in select m[1] from regexp_matches(tree, '\{[^ {}]*|\}|[^{}]+', 'g') m loop
     here := path[cardinality(path)];
     if piece ~ '^\{' then
       if here is not null then children[here] := children[here] + 1; end if;
@@ -424,13 +426,16 @@ language sql stable as $$
     select 0, null, null, true, 0, true, 'condition_refused', format('%s: it belongs to a user, not to PostgreSQL', pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid))
     from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = fn and d.refclassid <> 'pg_namespace'::regclass
     union all
+    select 0, null, null, true, 1, true, 'condition_refused', 'PostgreSQL keeps it in a form that cannot be judged; report this with the version of the server'
+    where nodes[1].kind is distinct from 'QUERY' or (select count(*) from n where n.kind = 'TARGETENTRY') <> 1
+    union all
     -- A numeric division can take a second (65,000 digits); a chain of || holds every attribute several times.
-    select 0, null, null, true, 1, true, 'condition_too_long', format('more than %s uses of %s; keep an intermediate result in an attribute', w.most, w.name)
+    select 0, null, null, true, 2, true, 'condition_too_long', format('more than %s uses of %s; keep an intermediate result in an attribute', w.most, w.name)
     from (values ('* / % on numeric', 8, '^([*/%]|mod)\(numeric'), ('||', 20, '^\|\|')) w(name, most, pattern)
     where (select count(*) from n where n.used ~ w.pattern) > w.most)
-  -- First what somebody wrote as a call: round(n) rather than the comparison of floats around it.
+  -- First what its author wrote as a call: round(n) rather than the comparison of floats around it.
   select mutirao.condition_fault(f.code, mutirao.condition_place_of(case f.used_kind when 'cast' then '::' else substring(f.used from '^[^(]+') end, tokens), f.what)
-  from faults f order by f.is_call desc, f.id, f.n limit 1
+  from faults f order by f.is_call desc, f.n, f.id limit 1
 $$;
 comment on function mutirao.condition_fault_of_tree(oid, mutirao.condition_node[], mutirao.condition_token[]) is 'The first thing in an analysed condition that is not on the allow-lists.';
 
@@ -454,11 +459,11 @@ declare
   pattern text;
 begin
   for n in
-    select u.used, substring(u.used from '^[^(]+') as name, c.kind, c.own
+    select substring(u.used from '^[^(]+') as name, substring(u.used from ',(.*)\)$') as type, c.kind, c.own
     from (select x.*, coalesce(mutirao.builtin_operator(substring(x.own from ':opno (\d+)')::oid), mutirao.builtin_function(substring(x.own from ':funcid (\d+)')::oid)) as used
           from unnest(nodes) x where x.own ~ ':(opno|funcid) ') u
-    left join unnest(nodes) c on c.parent = u.id and c.argument = case when u.used ~ '^<@' then 1 else 2 end
-    where u.used ~ '^(!?~|@>|<@|position|strpos|[blr]trim\(text,)'
+    left join unnest(nodes) c on c.parent = u.id and c.argument = case when u.used ~ '^(<@|extract|date_trunc)' then 1 else 2 end
+    where u.used ~ '^(!?~|@>|<@|position|strpos|[blr]trim\(text,|extract|date_trunc)'
   loop
     place := mutirao.condition_place_of(n.name, tokens);
     if n.kind is distinct from 'CONST' then
@@ -469,6 +474,14 @@ begin
     pattern := mutirao.condition_literal(n.own);
     if length(pattern) > 100 then
       return mutirao.condition_fault('condition_too_long', place, format('%s with a pattern of %s characters; 100 are allowed', n.name, length(pattern)));
+    end if;
+    if n.name in ('extract', 'date_trunc') then
+      -- Null in, null out: only with a value does PostgreSQL look whether it has such a field.
+      begin
+        execute format('select %I(%L, %L::%s)', n.name, pattern, case n.type when 'interval' then '1 day' else '2000-01-01' end, n.type);
+      exception when data_exception or feature_not_supported then
+        return mutirao.condition_fault('condition_type', place, sqlerrm || '; year, month, day, hour, minute, second and epoch are known');
+      end;
     end if;
     continue when n.name !~ '^!?~\*?$';
     if pattern ~ '\\[1-9]|\(\?[^:]|^\*\*\*' then
@@ -589,7 +602,8 @@ create function mutirao.refuse_condition(place text, fault mutirao.condition_fau
 language plpgsql as $$
 begin
   if fault.code is not null then
-    perform mutirao.refuse(fault.code, place || coalesce(', character ' || fault.at, '') || ': ' || fault.what);
+    -- One line, also where the server quotes many.
+    perform mutirao.refuse(fault.code, place || coalesce(', character ' || fault.at, '') || ': ' || left(regexp_replace(fault.what, '\s+', ' ', 'g'), 500));
   end if;
 end $$;
 comment on function mutirao.refuse_condition(text, mutirao.condition_fault) is 'Raises the refusal of a fault, if there is one.';
@@ -630,6 +644,7 @@ set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 set transform_null_equals = off
 set check_function_bodies = on
+set quote_all_identifiers = off
 set datestyle = 'ISO, YMD'
 set intervalstyle = 'postgres'
 set timezone = 'UTC'
@@ -654,33 +669,42 @@ begin
   elsif length(predicate) > 4000 then
     perform mutirao.refuse('condition_too_long', format('%s: it has %s characters; 4000 are allowed', place, length(predicate)));
   end if;
-  names := coalesce(names, '{}');
+  -- Past 63 bytes the server cuts a name off, and would read another than was judged.
+  select coalesce(array_agg(a.name order by a.n), '{}'), array_agg(a.type order by a.n) into names, types
+  from unnest(names, types) with ordinality a(name, type, n) where octet_length(a.name) <= 63;
   tokens := mutirao.condition_tokens(predicate);
+  select coalesce(array_agg(a.name order by a.n), '{}'), array_agg(a.type order by a.n), coalesce(string_agg(format('%I %s', a.name, a.type), ', ' order by a.n), '')
+  into used_names, used_types, signature
+  from unnest(names, types) with ordinality a(name, type, n)
+  where exists (select from unnest(tokens) t where t.word = a.name);
+
+  -- The same condition of two versions is one function: what has its name has been judged.
+  key := predicate || e'\n' || signature;
+  made := row('mutirao_rule.c_' || md5(key), used_names);
+  if to_regproc(made.function) is not null then return made; end if;
+
   -- The first of both, but where a quote or parenthesis is left open, what follows it is not what its author meant.
   select f.code, f.at, f.what into fault
   from unnest(array[mutirao.condition_fault_of_marks(tokens), mutirao.condition_fault_of_names(tokens, names)]) with ordinality f(code, at, what, n)
   order by f.code <> 'condition_syntax', f.at, f.n limit 1;
   perform mutirao.refuse_condition(place, fault);
 
-  select coalesce(array_agg(a.name order by a.n), '{}'), array_agg(a.type order by a.n), coalesce(string_agg(format('%I %s', a.name, a.type), ', ' order by a.n), '')
-  into used_names, used_types, signature
-  from unnest(names, types) with ordinality a(name, type, n)
-  where exists (select from unnest(tokens) t where t.word = a.name);
-
-  -- The same condition of two versions is one function. Whoever meets another transaction that is just making it does not wait, for
-  -- two definitions that share conditions in different order would wait for each other: it makes one of its own.
-  key := predicate || e'\n' || signature;
+  -- Whoever meets another transaction that is making the same one does not wait for it, or two definitions that share conditions in
+  -- different order would wait for each other. It makes one of its own.
   if not pg_try_advisory_xact_lock(hashtextextended('mutirao condition ' || key, 0)) then
-    key := key || e'\n' || pg_current_xact_id();
+    made.function := 'mutirao_rule.c_' || md5(key || e'\n' || pg_current_xact_id());
+    if to_regproc(made.function) is not null then return made; end if;
   end if;
-  made := row('mutirao_rule.c_' || md5(key), used_names);
-  if to_regproc(made.function) is not null then return made; end if;
 
   head := format('(%s) returns boolean immutable parallel safe return ', signature);
-  trial := 'create function mutirao_rule.trial' || head;
+  trial := 'create function ' || made.function || '_trial' || head;
   begin
     execute 'create function ' || made.function || head || predicate;  -- no parentheses around it: with them, "a) or (b" would pass
   exception
+    when duplicate_function or unique_violation then
+      return made;  -- its maker has committed since we looked
+    when insufficient_privilege then
+      raise;  -- the operator's to mend, not the author's
     when syntax_error_or_access_rule_violation or data_exception or feature_not_supported or program_limit_exceeded then
       get stacked diagnostics state = returned_sqlstate, message = message_text, detail = pg_exception_detail;
       perform mutirao.refuse_condition(place, mutirao.condition_fault_of_server(trial, predicate, tokens, names, state, message, detail));

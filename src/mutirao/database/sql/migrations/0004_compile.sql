@@ -7,7 +7,6 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('flow_live',          'MU123', 'the flow is defined by SQL and cannot be changed by a program'),
   ('flow_invalid',       'MU124', 'the definition of the flow is not whole'),
   ('unknown_flow',       'MU201', 'there is no flow of that name'),
-  ('unknown_attribute', 'MU202', 'a change names an attribute that the flow does not have'),
   ('wrong_type',         'MU203', 'a value is not of its attribute''s type'),
   ('condition_failed',   'MU204', 'a condition raised an error on this state');
 

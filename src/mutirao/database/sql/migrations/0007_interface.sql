@@ -167,3 +167,41 @@ comment on function mutirao.release(bigint[], bigint[]) is 'Gives jobs back unto
 create function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
 language sql security definer begin atomic select * from mutirao.tick(room); end;
 comment on function mutirao.turn_clock(int) is 'What a clock process calls.';
+
+------------------------------------------------------------------------------------------------------ transactional tasks
+
+-- For a task that does its work in the job's own transaction: the last statement of it. It waits for the instance, since giving up
+-- would undo the work; and it raises where `complete` would park, since the work must be undone then.
+create function mutirao.complete_here(job bigint, attempt bigint, change jsonb) returns void
+language plpgsql security definer as $$
+declare
+  answer mutirao.settled;
+begin
+  perform from mutirao.instance i where i.id = (select j.instance from mutirao.job j where j.id = complete_here.job) for no key update;
+  select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
+  if answer.kind = 'lost' then
+    perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
+  elsif answer.kind is not null then
+    perform mutirao.refuse(answer.note ->> 'code', format('job %s: %s', job, coalesce(answer.note ->> 'error', 'the state would be final while other jobs are pending')));
+  end if;
+end $$;
+comment on function mutirao.complete_here(bigint, bigint, jsonb) is 'Ends a job inside the transaction that did its work; raises when the change cannot be written now.';
+
+create function mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) returns void
+language plpgsql security definer as $$
+declare
+  j mutirao.job;
+begin
+  select * into j from mutirao.job x where x.id = park_attempt.job;
+  perform from mutirao.instance i where i.id = j.instance for no key update;
+  select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt;
+  if not found then
+    perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
+  end if;
+  perform mutirao.park(array[row(1, case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
+    j.id, j.task, j.attempt, change, i.reasons, problem, i.parked, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
+  from mutirao.instance i where i.id = j.instance;
+  perform mutirao.show_exceptions(array[j.instance]);
+end $$;
+comment on function mutirao.park_attempt(bigint, bigint, jsonb, jsonb) is
+  'Parks a job whose change cannot be written now and says why: a transactional task (without a change: it will run again), or a condition that took too long.';

@@ -14,7 +14,7 @@ insert into mutirao.callable (function, level) values
   ('now', 'read'), ('task_ids', 'read'), ('flow_document', 'read'),
   ('start', 'work'), ('start_many', 'work'), ('set', 'work'), ('repair', 'work'), ('cancel', 'work'), ('suspend', 'work'), ('resume', 'work'),
   ('retry', 'work'), ('skip', 'work'), ('claim', 'work'), ('turn', 'work'), ('complete', 'work'), ('fail', 'work'), ('renew', 'work'),
-  ('release', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
+  ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create function mutirao.grant_role(role name, level text) returns void
@@ -50,7 +50,7 @@ declare
 begin
   for f in select p.oid::regprocedure as function, p.proname from pg_catalog.pg_proc p where p.pronamespace = 'mutirao'::regnamespace and p.prosecdef loop
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
-    if f.proname = any ('{start,start_many,claim,turn,complete,fail,renew,release,turn_clock,take_job,wed_flow_insert,wed_flow_update}') then
+    if f.proname = any ('{start,start_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,take_job,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
       execute format('alter function %s set jit = off', f.function);

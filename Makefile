@@ -1,0 +1,57 @@
+# Everything a developer does here, by name. Needs python3 (3.11 or newer, with venv) and make; the rest is installed.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install -qq --disable-pip-version-check
+.DEFAULT_GOAL := help
+.PHONY: help up test lint format bench snapshot lock clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+up: .venv/.run ## install what is needed and run the engine with an example, until Ctrl-C
+	@$(BIN)/mutirao up
+
+test: .venv/.dev lint ## install what is needed, then all checks and all tests
+	@.ci/postgresql-15
+	@echo "Running the tests …"
+	@$(BIN)/pytest -n auto
+
+lint: .venv/.dev ## format, lint and types, without changing anything
+	@echo "Checking format, lint and types …"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+format: .venv/.dev ## put the code into the house's form
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: .venv/.dev ## measure against the yardstick; writes benchmarks/results
+	@$(BIN)/python benchmarks/run.py
+
+snapshot: .venv/.dev ## write schema.snapshot.sql anew after a migration was added
+	@$(BIN)/python tests/migrations/snapshot.py
+
+lock: .venv/.dev ## pin the newest dependencies that pyproject allows
+	@$(PIP) uv
+	@$(BIN)/uv pip compile $(COMPILE) pyproject.toml --group build -o requirements/run.txt
+	@$(BIN)/uv pip compile $(COMPILE) --group dev -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## remove what was installed and generated
+	@rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+  --no-emit-index-url --custom-compile-command "make lock"
+
+# The stamps are newer than the lock files once these are installed: a second `make up` installs nothing.
+.venv/.run: requirements/run.txt pyproject.toml
+	@$(PYTHON) -c 'import sys, venv; sys.exit("Mutirão needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo "Installing Mutirão and its PostgreSQL into .venv (once, half a minute or so) …"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) --require-hashes -r requirements/run.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: .venv/.run requirements/dev.txt
+	@echo "Installing what the tests and checks need …"
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@

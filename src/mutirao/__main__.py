@@ -1,0 +1,5 @@
+"""`python -m mutirao` is the command."""
+
+from mutirao.cli.main import main
+
+main()

@@ -1,0 +1,63 @@
+"""The command itself: which groups there are, and how a refusal reaches the terminal.
+
+A group is a module with a typer `app`; add it to COMMANDS. It is imported when it is called, not before, so that
+`mutirao --help` answers at once however many there are.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from mutirao.errors import MutiraoError, OperatorError
+
+COMMANDS = {
+    "db": ("mutirao.cli.db", "The database: status, upgrade, shell, backup, restore, grant."),
+}
+
+REFUSED = 1
+OPERATOR_MUST_ACT = 3
+
+
+class _LazyGroup(TyperGroup):
+    """Knows its commands by name and one line, and imports only the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 the interface of the base class
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module, summary = COMMANDS[cmd_name]
+        if ctx.meta.get(__name__) == "listing":
+            return TyperCommand(cmd_name, help=summary)
+        command = typer.main.get_command(import_module(module).app)
+        command.name = cmd_name
+        return command
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        ctx.meta[__name__] = "listing"
+        super().format_help(ctx, formatter)
+
+
+app = typer.Typer(cls=_LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.callback()
+def mutirao() -> None:
+    """Durable processes that span programs, people, devices and companies, on PostgreSQL alone.
+
+    Example: mutirao db status
+    """
+
+
+def main() -> None:
+    """Run the command; a refusal is one line on stderr, never a traceback."""
+    try:
+        app(prog_name="mutirao")
+    except MutiraoError as error:
+        line = " ".join(f"error: {error}".split())
+        typer.secho(line, fg=typer.colors.RED, err=True)
+        sys.exit(OPERATOR_MUST_ACT if isinstance(error, OperatorError) else REFUSED)

@@ -1,0 +1,91 @@
+"""How the engine's things look on a terminal. What users wrote goes through Text, never through markup."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+_COLOURS = {
+    "open.running": "cyan",
+    "open.exception": "bold red",
+    "open.notrunning.suspended": "yellow",
+    "closed.completed": "green",
+    "closed.aborted": "magenta",
+    "running": "cyan",
+    "waiting": "yellow",
+    "failed": "bold red",
+    "parked": "red",
+}
+_LONG = 60
+
+
+def table(*columns: str, numbers: Iterable[str] = (), loose: Iterable[str] = ()) -> Table:
+    """A table with a rule under its head. `numbers` stand to the right; `loose` columns give way when it is narrow."""
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        is_loose = column in loose
+        made.add_column(
+            column,
+            justify="right" if column in numbers else "left",
+            no_wrap=True,
+            overflow="ellipsis" if is_loose else "fold",
+            ratio=1 if is_loose else None,
+        )
+    return made
+
+
+def facts(rows: Mapping[str, Any]) -> Table:
+    """Names to the left, what they are to the right."""
+    made = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in rows.items():
+        made.add_row(Text(name, "bold"), value if isinstance(value, Text | Table) else Text(str(value)))
+    return made
+
+
+def status(word: str) -> Text:
+    return Text(word, _COLOURS.get(word, ""))
+
+
+def value(given: Any) -> str:
+    """As JSON, but a text without its quotes where that is clear."""
+    if isinstance(given, str) and given and given == given.strip() and given not in ("null", "true", "false"):
+        return shortened(given)
+    return shortened(msgspec.json.encode(given).decode())
+
+
+def state(values: Mapping[str, Any]) -> str:
+    """What is known, in one line."""
+    return ", ".join(f"{name} {value(given)}" for name, given in values.items() if given is not None)
+
+
+def shortened(text: str, length: int = _LONG) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def moment(at: datetime | None) -> str:
+    """A time of day, with the date if it is not today's."""
+    if at is None:
+        return ""
+    local = at.astimezone()
+    return local.strftime("%H:%M:%S" if local.date() == datetime.now().astimezone().date() else "%Y-%m-%d %H:%M:%S")
+
+
+def ago(at: datetime) -> str:
+    return f"{span(datetime.now(UTC) - at)} ago"
+
+
+def span(length: timedelta) -> str:
+    """A duration in one unit: 250 ms, 3.2 s, 12 min, 5 h, 9 d."""
+    seconds = max(length.total_seconds(), 0.0)
+    for limit, size, unit, digits in _UNITS:
+        if seconds < limit:
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+_UNITS = ((1, 0.001, "ms", 0), (60, 1, "s", 1), (3600, 60, "min", 0), (86_400, 3600, "h", 0))

@@ -1,0 +1,54 @@
+"""One command's visit to the engine: open it, act, leave."""
+
+import asyncio
+import getpass
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from mutirao.cli.output import progress
+from mutirao.database.address import resolve
+from mutirao.database.engine import Engine
+
+INTERRUPTED = 130
+
+Result = TypeVar("Result")
+
+
+def visit(database: str | None, action: Callable[[Engine], Awaitable[Result]]) -> Result:
+    async def act() -> Result:
+        async with open_engine(database) as engine:
+            return await action(engine)
+
+    return run(act())
+
+
+def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run to the end. Ctrl-C leaves quietly, with the exit code that shells expect."""
+    try:
+        return asyncio.run(coroutine)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+@asynccontextmanager
+async def open_engine(database: str | None, name: str | None = None) -> AsyncIterator[Engine]:
+    """The embedded server is ours to upgrade. A real one is upgraded when its operator says so."""
+    is_embedded = resolve(database).is_embedded
+    engine = Engine(database, upgrade=is_embedded, name=name or writer())
+    with progress.status("Opening the embedded PostgreSQL …" if is_embedded else "Connecting …"):
+        await engine.__aenter__()
+    try:
+        yield engine
+    finally:
+        await engine.__aexit__(None, None, None)
+
+
+def writer() -> str:
+    """Who the trace says it was."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid {os.getuid()}"

@@ -1,0 +1,85 @@
+"""Which database is meant: a real server by its URL, or one by name in the embedded server.
+
+    postgresql://user@host/name        a server somebody runs
+    embedded:                          database `mutirao` in the default data folder
+    embedded:shop                      database `shop` there
+    embedded:shop?home=/srv/workflows  database `shop` in that data folder
+
+An explicit URL wins over MUTIRAO_DATABASE_URL, which wins over `embedded:`.
+"""
+
+import os
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from mutirao.database.connection import described
+from mutirao.database.embedded import EmbeddedServer
+from mutirao.database.folder import default_home
+from mutirao.errors import OperatorError
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+@dataclass
+class Address:
+    """Where a database is. Entered, it gives the URL to connect to, and keeps an embedded server running meanwhile."""
+
+    url: str | None = None
+    home: Path | None = None
+    name: str = "mutirao"
+    _held: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.url is None
+
+    def __enter__(self) -> str:
+        if self.url is not None:
+            return self.url
+        server = self._held.enter_context(EmbeddedServer(self.home))
+        server.ensure_database(self.name)
+        return server.url(self.name)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the embedded server, if that is what it is."""
+        self._held.close()
+
+    def __str__(self) -> str:
+        if self.url is not None:
+            return described(self.url)
+        return f"embedded server in {self.home or default_home()}, database {self.name}"
+
+
+def resolve(url: str | None = None) -> Address:
+    """The database meant by an option, the environment, or neither."""
+    chosen = url or os.environ.get("MUTIRAO_DATABASE_URL") or "embedded:"
+    if chosen.startswith("embedded:"):
+        return _embedded(chosen)
+    if chosen.startswith(("postgresql://", "postgres://")):
+        return Address(url=chosen)
+    raise OperatorError(
+        "database_url",
+        f"'{chosen.partition('@')[0]}' is no database address; "
+        "write postgresql://user@host/name, or embedded:NAME for one in the embedded server",
+    )
+
+
+def _embedded(url: str) -> Address:
+    parts = urlsplit(url)
+    options = parse_qs(parts.query, keep_blank_values=True)
+    name = unquote(parts.path) or "mutirao"
+    if not _NAME.fullmatch(name) or options.keys() - {"home"} or parts.netloc:
+        raise OperatorError(
+            "database_url",
+            f"'{url}' is no address in the embedded server; write embedded:NAME or embedded:NAME?home=/path, "
+            "with a name of small letters, digits and _",
+        )
+    home = options.get("home")
+    return Address(home=Path(home[0]) if home else None, name=name)

@@ -1,0 +1,73 @@
+"""Connections, and the one place where the driver's exceptions become refusals of ours.
+
+No psycopg exception leaves the room `database`: wrap what talks to the server in `refusals()`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from mutirao.errors import MutiraoError, OperatorError, RequestError, from_sqlstate
+
+OLDEST_SERVER = 15
+
+
+async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
+    """A connection in autocommit to a server we can work with."""
+    try:
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **options)
+    except psycopg.Error as error:
+        raise OperatorError("server_unreachable", f"{described(url)} does not let us in: {_one_line(error)}") from error
+    check_server(connection)
+    return connection
+
+
+def check_server(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Refuse a server that is too old for the engine's SQL."""
+    major = connection.info.server_version // 10_000
+    if major < OLDEST_SERVER:
+        raise OperatorError(
+            "server_too_old",
+            f"the server at {connection.info.host} is PostgreSQL {major}; Mutirão needs {OLDEST_SERVER} or newer",
+        )
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what the server or the driver raises inside into a MutiraoError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise refusal_of(error) from error
+
+
+def refusal_of(error: psycopg.Error) -> MutiraoError:
+    ours = from_sqlstate(error.sqlstate or "", error.diag.message_primary or "")
+    if ours is not None:
+        return ours
+    said = _one_line(error)
+    match error:
+        case psycopg.errors.DiskFull():
+            return OperatorError("disk_full", f"the server has no space left: {said}")
+        case psycopg.errors.InsufficientPrivilege():
+            return OperatorError("not_allowed", f"the database refuses: {said}; see `mutirao db grant --help`")
+        case psycopg.OperationalError():
+            return OperatorError("server_lost", f"the connection to the server broke: {said}")
+        case _:
+            return RequestError("database_error", f"{said} ({error.sqlstate or type(error).__name__})")
+
+
+def described(url: str) -> str:
+    """The address for people: never with a password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "the given URL"
+    return f"{parts.get('host') or 'local socket'}, database {parts.get('dbname') or parts.get('user') or 'by default'}"
+
+
+def _one_line(error: psycopg.Error) -> str:
+    return " ".join((error.diag.message_primary or str(error)).split())

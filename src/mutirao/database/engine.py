@@ -1,0 +1,263 @@
+"""The engine as a Python program sees it: define flows, start instances, look at them, steer them.
+
+    async with Engine() as engine:
+        await engine.apply(Travel)
+        instance = await engine.start(Travel(stage="requested"))
+
+All of it is SQL that any client may call (docs/sql.md); this is the typed face of it. What does the jobs is a worker.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import islice
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from mutirao.database.address import Address, resolve
+from mutirao.database.connection import check_server, connect, refusals
+from mutirao.database.migrate import ensure_current, upgrade
+from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, TraceRow
+from mutirao.database.sql import query
+from mutirao.errors import OperatorError, RequestError
+from mutirao.model import Change, Definition, encode_document, from_document
+from mutirao.model.name import suggest
+from mutirao.model.plain import encode_plain
+
+# Large enough that the cost of a call vanishes, small enough that one does not hold its locks for long.
+START_BATCH = 5000
+
+R = TypeVar("R")
+
+
+class HasDefinition(Protocol):
+    """A flow: a class made by `Flow` or by a builder."""
+
+    definition: ClassVar[Definition]
+
+
+class HasState(HasDefinition, Protocol):
+    """A state to start with: an object of such a class."""
+
+    def encode_state(self) -> bytes: ...
+
+
+class Engine:
+    """One database. Enter it to connect; the schema is brought up to date unless `upgrade` is False."""
+
+    def __init__(self, database: str | None = None, *, upgrade: bool = True, name: str = "mutirao") -> None:
+        self._address: Address = resolve(database)
+        self._upgrade = upgrade
+        self.name = name
+        self.url = ""
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+
+    async def __aenter__(self) -> Self:
+        self.url = self._address.__enter__()
+        try:
+            await self._prepare()
+            pool = AsyncConnectionPool(
+                self.url,
+                min_size=1,
+                max_size=8,
+                open=False,
+                kwargs={"autocommit": True, "application_name": self.name[:63]},
+            )
+            await pool.open()
+        except BaseException:
+            self._address.close()
+            raise
+        self._pool = pool
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+        self._address.close()
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    async def _prepare(self) -> None:
+        async with await connect(self.url) as connection:
+            check_server(connection)
+            if self._upgrade:
+                await upgrade(connection)
+            else:
+                await ensure_current(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection in autocommit, for SQL of your own."""
+        if self._pool is None:
+            raise OperatorError("not_open", "the engine is not open: use it as `async with Engine() as engine`")
+        with refusals():
+            try:
+                async with self._pool.connection() as connection:
+                    yield connection
+            except PoolTimeout as error:
+                raise OperatorError("server_unreachable", f"{self} does not answer") from error
+
+    async def _call(self, name: str, *values: Any) -> Any:
+        """The single value that a query answers."""
+        async with self.connection() as connection:
+            row = await (await connection.execute(query(name), values)).fetchone()
+            return None if row is None else row[0]
+
+    async def _rows(self, kind: type[R], name: str, values: Mapping[str, Any] | Sequence[Any]) -> list[R]:
+        async with self.connection() as connection:
+            cursor = connection.cursor(row_factory=class_row(kind))
+            await cursor.execute(query(name), values)
+            return await cursor.fetchall()
+
+    # Flows
+
+    async def apply(self, flow: type[HasDefinition] | Definition, *, keep: bool = False) -> int:
+        """Put a flow in place; answers its version. With `keep`, a version known from earlier is not made anew."""
+        definition = flow if isinstance(flow, Definition) else flow.definition
+        return int(await self._call("apply_flow", encode_document(definition).decode(), keep, self.name))
+
+    async def check(self, flow: type[HasDefinition] | Definition) -> None:
+        """Find out whether `apply` would be accepted; nothing changes."""
+        definition = flow if isinstance(flow, Definition) else flow.definition
+        async with self.connection() as connection, connection.transaction(force_rollback=True):
+            await connection.execute(query("apply_flow"), (encode_document(definition).decode(), False, self.name))
+
+    async def flows(self, flow: str | None = None) -> list[FlowRecord]:
+        return await self._rows(FlowRecord, "flows", {"flow": flow})
+
+    async def definition(self, flow: str, version: int | None = None) -> Definition:
+        async with self.connection() as connection:
+            found = await connection.execute(query("flow_document"), {"flow": flow, "version": version})
+            row = await found.fetchone()
+        if row is None:
+            raise RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
+        return from_document(row[0])
+
+    async def _flow_names(self) -> list[str]:
+        return [each.name for each in await self.flows()]
+
+    # Instances
+
+    async def start(self, state: HasState, *, priority: int = 0) -> int:
+        """Start one instance; answers its number."""
+        [instance] = await self.start_many([state], priority=priority)
+        return instance
+
+    async def start_many(self, states: Iterable[HasState], *, priority: int = 0) -> list[int]:
+        """Start an instance per state, in order. They are of one flow; a call of up to 5,000 is all or none."""
+        started: list[int] = []
+        waiting = iter(states)
+        while batch := list(islice(waiting, START_BATCH)):
+            flow = batch[0].definition.name
+            started += await self._start(flow, [each.encode_state().decode() for each in batch], priority)
+        return started
+
+    async def start_named(self, flow: str, states: Iterable[Change], *, priority: int = 0) -> list[int]:
+        """Start instances of a flow that this program knows only by name."""
+        started: list[int] = []
+        waiting = iter(states)
+        while batch := list(islice(waiting, START_BATCH)):
+            started += await self._start(flow, [encode_plain(each).decode() for each in batch], priority)
+        return started
+
+    async def _start(self, flow: str, states: list[str], priority: int) -> list[int]:
+        async with self.connection() as connection:
+            found = await connection.execute(query("start_many"), (flow, states, priority, self.name))
+            return [number for (number,) in await found.fetchall()]
+
+    async def instance(self, instance: int) -> Instance:
+        found = await self._rows(Instance, "instance", {"id": instance})
+        if not found:
+            raise RequestError("unknown_instance", f"there is no instance {instance}")
+        return found[0]
+
+    async def instances(
+        self,
+        flow: str | None = None,
+        *,
+        status: str | None = None,
+        where: tuple[str, str] | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Instance]:
+        """A page of instances, newest first; `status` is one or the beginning of one, `where` a searchable attribute."""
+        number = await self._flow_number(flow, where) if flow is not None else None
+        if where is not None and flow is None:
+            raise RequestError("wrong_call", "a filter by attribute needs the flow that has it")
+        name, value = where or (None, None)
+        return await self._rows(
+            Instance,
+            "instances",
+            {"flow": number, "status": status, "name": name, "value": value, "before": before or 2**62, "limit": limit},
+        )
+
+    async def _flow_number(self, flow: str, where: tuple[str, str] | None) -> int:
+        async with self.connection() as connection:
+            row = await (await connection.execute(query("flow_search"), [flow])).fetchone()
+        if row is None:
+            raise RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
+        if where is not None and where[0] not in row[1]:
+            declared = ", ".join(row[1]) or "none"
+            raise RequestError(
+                "not_searchable",
+                f'attribute "{where[0]}" of flow "{flow}" is not declared searchable; those that are: {declared}',
+            )
+        return int(row[0])
+
+    async def trace(self, instance: int) -> list[TraceRow]:
+        found = await self._rows(TraceRow, "trace", [instance])
+        if not found:
+            raise RequestError("unknown_instance", f"there is no instance {instance}")
+        return found
+
+    async def set(self, instance: int, change: Change, *, reason: str | None = None) -> None:
+        """Change attributes from outside; conditions are looked at again."""
+        await self._call("set", instance, encode_plain(change).decode(), reason, self.name)
+
+    async def repair(self, instance: int, change: Change | None = None, *, reason: str | None = None) -> None:
+        """Correct an instance that is an exception. Failed jobs go, and fire again where their conditions hold."""
+        await self._call("repair", instance, encode_plain(change or {}).decode(), reason, self.name)
+
+    async def cancel(self, instance: int, *, reason: str | None = None) -> None:
+        """Stop an instance: what runs may finish, nothing else starts."""
+        await self._call("cancel", instance, reason, self.name)
+
+    async def suspend(self, instance: int, *, reason: str | None = None) -> None:
+        """Interrupt an instance: what runs may finish, nothing else starts until it is resumed."""
+        await self._call("suspend", instance, reason, self.name)
+
+    async def resume(self, instance: int, *, reason: str | None = None) -> None:
+        await self._call("resume", instance, reason, self.name)
+
+    # Jobs
+
+    async def jobs(
+        self, instance: int | None = None, *, status: str | None = None, flow: str | None = None, limit: int = 100
+    ) -> list[JobRecord]:
+        return await self._rows(
+            JobRecord, "jobs", {"instance": instance, "status": status, "flow": flow, "limit": limit}
+        )
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._rows(Backlog, "backlog", [])
+
+    async def retry(self, job: int, *, reason: str | None = None) -> None:
+        """Try a failed job again, with all its retries."""
+        await self._call("retry", job, reason, self.name)
+
+    async def skip(self, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
+        """End a job as if it had succeeded, with the change given."""
+        await self._call("skip", job, encode_plain(change or {}).decode(), reason, self.name)
+
+    async def task_numbers(self, flow: str, tasks: Sequence[str]) -> tuple[dict[str, int], int]:
+        """The numbers of these tasks and of their flow, as a worker needs them."""
+        async with self.connection() as connection:
+            found = await connection.execute(query("task_ids"), (flow, list(tasks), flow))
+            rows = await found.fetchall()
+        return {name: number for name, number, _ in rows}, rows[0][2] if rows else 0

@@ -1,0 +1,56 @@
+"""What an operator wants to know about a database at a glance."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from mutirao.database.connection import refusals
+from mutirao.database.migrate import migrations, status
+
+
+@dataclass(frozen=True)
+class TableSize:
+    name: str
+    rows: int
+    """PostgreSQL's estimate; counting would read the whole table."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    server: str
+    database: str
+    role: str
+    bytes: int
+    schema: int | None
+    program: int
+    pending: list[str]
+    tables: list[TableSize]
+
+
+async def overview(connection: AsyncConnection[Any]) -> Overview:
+    schema = await status(connection)
+    with refusals():
+        cursor = await connection.execute("select pg_database_size(current_database())")
+        size = (await cursor.fetchone() or (0,))[0]
+        sizes = files("mutirao.database").joinpath("sql/table_sizes.sql").read_bytes()
+        tables = [TableSize(*row) async for row in await connection.execute(sizes)]
+    info = connection.info
+    return Overview(
+        server=info.parameter_status("server_version") or str(info.server_version),
+        database=info.dbname,
+        role=info.user,
+        bytes=size,
+        schema=schema.applied,
+        program=migrations()[-1].number,
+        pending=[str(migration) for migration in schema.pending],
+        tables=tables,
+    )
+
+
+async def grant(connection: AsyncConnection[Any], role: str, level: str) -> None:
+    """Let a role of the database read, work or define; the rules are in SQL."""
+    with refusals():
+        await connection.execute("select mutirao.grant_role(%s::name, %s::text)", [role, level])

@@ -1,0 +1,86 @@
+"""What the engine tells about flows, instances, jobs and the trace: plain records, as they are in the database."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRecord:
+    name: str
+    live: bool
+    version: int
+    description: str | None
+    made_at: datetime
+    made_by: str
+    tasks: int
+    open: int
+    exceptions: int
+    closed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One run of a flow. `reasons` says why it is an exception, each with a `code`."""
+
+    id: int
+    flow: str
+    version: int
+    status: str
+    state: dict[str, Any]
+    reasons: list[dict[str, Any]] | None
+    started_at: datetime
+    closed_at: datetime | None
+    priority: int
+
+    @property
+    def is_open(self) -> bool:
+        return self.status.startswith("open")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """One thing that happened. `state` is None where nothing was written; `cause` is the row that fired the job."""
+
+    id: int
+    kind: str
+    task: str | None
+    job: int | None
+    attempt: int | None
+    cause: int | None
+    status: str
+    state: dict[str, Any] | None
+    writer: str
+    note: dict[str, Any] | None
+    at: datetime
+    fired: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    id: int
+    instance: int
+    flow: str
+    task: str
+    status: str
+    priority: int
+    worker: str | None
+    attempt: int | None
+    failures: int
+    lease_until: datetime | None
+    due_at: datetime | None
+    error: dict[str, Any] | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many jobs of a task there are, and for how many seconds the oldest ready one has waited."""
+
+    flow: str
+    task: str
+    ready: int
+    running: int
+    waiting: int
+    stuck: int
+    oldest: float | None

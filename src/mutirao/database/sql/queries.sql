@@ -1,0 +1,116 @@
+-- Every query that Python sends, by name. A query begins with a line `-- name: what it does`.
+
+-- turn: ends jobs and leases others in exchange: the whole traffic of a worker
+select kind, job, attempt, instance, task, failures, timeout, state, note
+from mutirao.turn(%s, %s::bigint[], %s::bigint[], %s::text[]::jsonb[], %s::text[]::jsonb[], %s::int[], %s, %s)
+
+-- renew: prolongs leases and answers the jobs whose lease is lost
+select * from mutirao.renew(%s::bigint[], %s::bigint[], %s)
+
+-- release: gives jobs back untouched
+select mutirao.release(%s::bigint[], %s::bigint[])
+
+-- park: parks a job whose change cannot be written now
+select mutirao.park_attempt(%s, %s, %s::jsonb, %s::jsonb)
+
+-- complete_here: ends a job inside the transaction that did its work
+select mutirao.complete_here(%s, %s, %s::jsonb)
+
+-- turn_clock: one turn of a clock; when it should turn again, in seconds
+select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock()
+
+-- task_ids: the numbers of a flow's tasks, and the flow's own
+select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where f.name = %s
+
+-- apply_flow: puts a flow in place and answers its version's number
+select mutirao.apply_flow(%s::jsonb, %s, %s)
+
+-- start_many: starts one instance per state, all or none
+select * from mutirao.start_many(%s, %s::text[]::jsonb[], %s, %s)
+
+-- set: changes attributes of an open instance from outside
+select mutirao.set(%s, %s::jsonb, %s, %s)
+
+-- repair: corrects an instance that is an exception
+select mutirao.repair(%s, %s::jsonb, %s, %s)
+
+-- cancel: stops an instance
+select mutirao.cancel(%s, %s, %s)
+
+-- suspend: interrupts an instance
+select mutirao.suspend(%s, %s, %s)
+
+-- resume: goes on with an interrupted instance
+select mutirao.resume(%s, %s, %s)
+
+-- retry: tries a failed job again
+select mutirao.retry(%s, %s, %s)
+
+-- skip: ends a job as if it had succeeded
+select mutirao.skip(%s, %s::jsonb, %s, %s)
+
+-- flows: the flows, with what is going on in each
+select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
+  (select count(*) from mutirao.rule r join mutirao.task t on t.id = r.task where r.version = v.id and t.name <> '_FINAL') as tasks,
+  (select count(*) from mutirao.instance i where i.flow = f.id) as open,
+  (select count(*) from mutirao.instance i where i.flow = f.id and i.status = 'open.exception') as exceptions,
+  (select count(*) from mutirao.closed c where c.flow = f.id) as closed
+from mutirao.flow f join mutirao.version v on v.id = f.version
+where %(flow)s::text is null or f.name = %(flow)s
+order by f.name
+
+-- flow_document: the definition of a flow's version, or of its newest
+select mutirao.flow_document(v.id)
+from mutirao.flow f join mutirao.version v on v.flow = f.id
+where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is null and v.id = f.version)
+
+-- instance: one instance, open or closed
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority
+from (
+  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
+  union all
+  select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = %(id)s) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
+
+-- instances: a page of instances, newest first
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority
+from (
+  (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance
+   where id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
+     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = %(value)s))
+   order by id desc limit %(limit)s)
+  union all
+  (select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed
+   where id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
+     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = %(value)s))
+   order by id desc limit %(limit)s)) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
+order by i.id desc limit %(limit)s
+
+-- flow_search: a flow's number and the attributes people may filter by
+select f.id, v.searchable from mutirao.flow f join mutirao.version v on v.id = f.version where f.name = %s
+
+-- trace: what happened to an instance, in order
+select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
+  array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired
+from mutirao.trace t left join mutirao.task n on n.id = t.task
+where t.instance = %s order by t.id
+
+-- jobs: the jobs of an instance, or the failed and parked ones of all
+select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
+  j.error, j.created_at
+from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
+where (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
+  and (%(flow)s::text is null or f.name = %(flow)s)
+order by j.id limit %(limit)s
+
+-- backlog: how many jobs of each task wait and run, and how long the oldest has waited
+select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready') as ready, count(*) filter (where j.status = 'running') as running,
+  count(*) filter (where j.status = 'waiting') as waiting, count(*) filter (where j.status in ('parked', 'failed')) as stuck,
+  extract(epoch from mutirao.now() - min(j.created_at) filter (where j.status = 'ready'))::float8 as oldest
+from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
+group by 1, 2 order by 1, 2
+
+-- is_quiet: whether nothing is ready, running or due now
+select not exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow
+  where j.status in ('ready', 'running') and j.task <> f.exception_task)

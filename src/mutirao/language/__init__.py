@@ -1,0 +1,10 @@
+"""From what people write to the model, and back. Here are flows as Python classes; other languages join as modules."""
+
+from mutirao.language.annotation import Json, searchable
+from mutirao.language.builder import FlowBuilder
+from mutirao.language.handler import Handler, handles
+from mutirao.language.load import Loaded, load, load_flows
+from mutirao.language.python import Flow
+from mutirao.language.task import task
+
+__all__ = ["Flow", "FlowBuilder", "Handler", "Json", "Loaded", "handles", "load", "load_flows", "searchable", "task"]

@@ -1,0 +1,20 @@
+"""Where in a program something is written, to be named in a refusal."""
+
+import inspect
+from types import FrameType
+from typing import Any
+
+from mutirao.errors import FlowError
+
+
+def place_of(function: Any) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+def place_of_frame(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def placed(error: FlowError, place: str) -> FlowError:
+    return FlowError(error.code, f"{error.message} ({place})")

@@ -1,0 +1,124 @@
+"""`@task`: what makes a method of a flow's class a task.
+
+What it leaves in the class is a `TaskMethod`: called on a state it is the method it was, and in the class body it
+stands for the task, so that others can depend on it: `depends=book_hotel`, `depends=book_hotel.failed | pay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Task, Term
+from mutirao.model.dependency import dependency
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+S = TypeVar("S")
+P = ParamSpec("P")
+R = TypeVar("R", bound=Change | Awaitable[Change])
+
+
+class Reached:
+    """A state of a task, as a term to depend on; it is called as its attribute is."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._state = name
+
+    def __get__(self, method: TaskMethod[Any, ..., Any], owner: type) -> Term:
+        return Term(method.name, self._state)
+
+
+class TaskMethod(Generic[S, P, R]):
+    """A task in the body of a flow's class; by itself it stands for its success."""
+
+    synchronizing = Reached()
+    ready = Reached()
+    running = Reached()
+    succeeded = Reached()
+    failed = Reached()
+    aborted = Reached()
+    blocked = Reached()
+    compensated = Reached()
+
+    def __init__(self, function: Callable[Concatenate[S, P], R], options: TaskOptions) -> None:
+        self.function = function
+        self.options = options
+        self.name: str = getattr(function, "__name__", "")
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, state: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, state: S, owner: type) -> Callable[P, R]: ...
+    def __get__(self, state: S | None, owner: type) -> Self | Callable[P, R]:
+        return self if state is None else self.function.__get__(state, owner)
+
+    def __and__(self, other: Meant) -> AllOf:
+        return self.succeeded & meant(other)
+
+    def __rand__(self, other: Dependency | str) -> AllOf:
+        return dependency(other) & self.succeeded
+
+    def __or__(self, other: Meant) -> AnyOf:
+        return self.succeeded | meant(other)
+
+    def __ror__(self, other: Dependency | str) -> AnyOf:
+        return dependency(other) | self.succeeded
+
+
+Meant: TypeAlias = TaskMethod[Any, ..., Any] | Dependency | str
+
+
+class TaskOptions(TypedDict, total=False):
+    """How a task starts and how its jobs are run: see `mutirao.model.Task`."""
+
+    when: str
+    depends: Meant
+    fires: Fires
+    timeout: timedelta | None
+    retries: int
+    backoff: timedelta
+    priority: int
+    transactional: bool
+    enabled: bool
+    description: str | None
+
+
+class Decorator(Protocol):
+    def __call__(self, function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]: ...
+
+
+def task(**options: Unpack[TaskOptions]) -> Decorator:
+    """Make a method a task. It starts by `when`, a SQL condition over the state, or by `depends`."""
+
+    def decorate(function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]:
+        return TaskMethod(function, options)
+
+    return decorate
+
+
+def make_task(name: str, options: TaskOptions, description: str | None) -> Task:
+    """The model of a task; `description` is for one that has none among its options."""
+    fields: dict[str, Any] = {"description": description, **options}
+    if "depends" in options:
+        fields["depends"] = meant(options["depends"])
+    return Task(name=name, **fields)
+
+
+def meant(depends: Meant) -> Dependency:
+    return depends.succeeded if isinstance(depends, TaskMethod) else dependency(depends)

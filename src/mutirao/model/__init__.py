@@ -1,0 +1,37 @@
+"""What a flow is: frozen dataclasses, their validation, and their values. Pure: no I/O, no SQL.
+
+`definition` holds a flow's `attribute`s and `task`s, `dependency` what a task waits for; `validation` says what is
+wrong with one; `document` is its JSON form. An instance's data goes to JSON and back by `state` (or `plain`, for a flow
+that is not known here), value by value by `value`, as far as `accept` allows. How people write flows is the duty of
+`mutirao.language`.
+"""
+
+from mutirao.model.attribute import Attribute, AttributeType
+from mutirao.model.definition import Definition, Ends
+from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, TaskState, Term
+from mutirao.model.document import decode_document, encode_document, from_document, to_document
+from mutirao.model.job import Job
+from mutirao.model.state import Change, StateCodec
+from mutirao.model.task import Fires, Task
+
+__all__ = [
+    "TASK_STATES",
+    "AllOf",
+    "AnyOf",
+    "Attribute",
+    "AttributeType",
+    "Change",
+    "Definition",
+    "Dependency",
+    "Ends",
+    "Fires",
+    "Job",
+    "StateCodec",
+    "Task",
+    "TaskState",
+    "Term",
+    "decode_document",
+    "encode_document",
+    "from_document",
+    "to_document",
+]

@@ -1,0 +1,176 @@
+"""A definition as a JSON document, and back without loss. This is what `mutirao.apply_flow` takes.
+
+The classes below are the document's shape. Reading goes through JSON text even from a dict, so that an exact number
+has one way in.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mutirao.errors import FlowError
+from mutirao.model.accept import MisfitError
+from mutirao.model.attribute import Attribute, AttributeType
+from mutirao.model.definition import DEFAULT_FIRING_LIMIT, Definition, Ends
+from mutirao.model.dependency import AllOf, AnyOf, Dependency, Term
+from mutirao.model.task import DEFAULT_BACKOFF, Fires, Task
+from mutirao.model.validation import MAX_DEPTH
+from mutirao.model.value import ENCODER, decode_value, misfit, to_json
+
+Document: TypeAlias = dict[str, Any]
+
+
+class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    type: AttributeType
+    default: msgspec.Raw = msgspec.Raw(b"null")
+    searchable: bool = False
+
+
+class _Task(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    when: str | None = None
+    depends: dict[str, Any] | None = None
+    fires: Fires | None = None
+    timeout: float | None = None
+    retries: int = 3
+    backoff: float = DEFAULT_BACKOFF.total_seconds()
+    priority: int = 0
+    transactional: bool = False
+    enabled: bool = True
+    description: str | None = None
+
+
+class _Flow(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    description: str | None = None
+    ends: Ends = "final"
+    final: str | None = None
+    firing_limit: int = DEFAULT_FIRING_LIMIT
+    attributes: list[_Attribute] = []
+    tasks: list[_Task] = []
+
+
+_decoder = msgspec.json.Decoder(_Flow)
+
+
+def to_document(definition: Definition) -> Document:
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "ends": definition.ends,
+        "final": definition.final,
+        "firing_limit": definition.firing_limit,
+        "attributes": [_attribute_document(each) for each in definition.attributes],
+        "tasks": [_task_document(each) for each in definition.tasks],
+    }
+
+
+def encode_document(definition: Definition) -> bytes:
+    return ENCODER.encode(to_document(definition))
+
+
+def from_document(document: Mapping[str, Any]) -> Definition:
+    try:
+        return decode_document(ENCODER.encode(document))
+    except (TypeError, UnicodeEncodeError) as error:
+        raise FlowError("flow_invalid", f"a flow's document is made of JSON values: {error}") from error
+
+
+def decode_document(document: bytes | str) -> Definition:
+    try:
+        flow = _decoder.decode(document)
+        attributes = tuple(_attribute(flow.name, each) for each in flow.attributes)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FlowError("flow_invalid", f"this is not the document of a flow: {error}") from error
+    return Definition(
+        name=flow.name,
+        attributes=attributes,
+        tasks=tuple(_task(each) for each in flow.tasks),
+        final=flow.final,
+        ends=flow.ends,
+        firing_limit=flow.firing_limit,
+        description=flow.description,
+    )
+
+
+def _attribute_document(attribute: Attribute) -> Document:
+    return {
+        "name": attribute.name,
+        "type": attribute.type,
+        "default": to_json(attribute.type, attribute.default),
+        "searchable": attribute.searchable,
+    }
+
+
+def _attribute(flow: str, given: _Attribute) -> Attribute:
+    try:
+        default = decode_value(given.type, given.default)
+    except MisfitError as reason:
+        text = misfit(given.type, msgspec.json.decode(given.default), reason)
+        raise FlowError("wrong_type", f'flow "{flow}", attribute "{given.name}": its default {text}') from None
+    return Attribute(given.name, given.type, default, given.searchable)
+
+
+def _task_document(task: Task) -> Document:
+    return {
+        "name": task.name,
+        "when": task.when,
+        "depends": None if task.depends is None else _dependency_document(task.depends),
+        "fires": task.fires,
+        "timeout": None if task.timeout is None else _seconds(task.timeout),
+        "retries": task.retries,
+        "backoff": _seconds(task.backoff),
+        "priority": task.priority,
+        "transactional": task.transactional,
+        "enabled": task.enabled,
+        "description": task.description,
+    }
+
+
+def _task(given: _Task) -> Task:
+    fields = msgspec.structs.asdict(given)
+    if given.depends is not None:
+        fields["depends"] = _dependency(f'task "{given.name}"', given.depends, MAX_DEPTH)
+    fields["timeout"] = None if given.timeout is None else _duration(given.timeout)
+    fields["backoff"] = _duration(given.backoff)
+    return Task(**fields)
+
+
+def _dependency_document(node: Dependency) -> Document:
+    match node:
+        case AllOf(parts):
+            return {"all": [_dependency_document(part) for part in parts]}
+        case AnyOf(parts):
+            return {"any": [_dependency_document(part) for part in parts]}
+        case Term(task, state):
+            return {"task": task, "state": state}
+    raise TypeError(node)
+
+
+def _dependency(place: str, given: Any, depth: int) -> Dependency:
+    match given:
+        case _ if depth == 0:
+            raise FlowError("flow_invalid", f"{place}: depends is nested more than {MAX_DEPTH} deep")
+        case {"all": [*parts], **rest} if not rest:
+            return AllOf(tuple(_dependency(place, part, depth - 1) for part in parts))
+        case {"any": [*parts], **rest} if not rest:
+            return AnyOf(tuple(_dependency(place, part, depth - 1) for part in parts))
+        case {"task": str(task), "state": str(state), **rest} if not rest:
+            return Term(task, state)
+    right = '{"all": […]}, {"any": […]} or {"task": …, "state": …}'
+    raise FlowError("flow_invalid", f"{place}: depends is made of {right}")
+
+
+def _seconds(span: timedelta) -> int | float:
+    seconds = span.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _duration(seconds: float) -> timedelta:
+    try:
+        return timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return timedelta.max  # too long for any rule: the definition's own check says what is allowed

@@ -1,0 +1,52 @@
+"""Names of flows, attributes and tasks: what they may be, and what was probably meant by a wrong one."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from mutirao.errors import FlowError
+
+NAME_RULE = "a lowercase letter, then at most 47 lowercase letters, digits and underscores"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_LISTED = 10
+
+# A flow's name becomes a schema of the database, beside these.
+_TAKEN_SCHEMAS = frozenset({"mutirao", "mutirao_rule", "information_schema", "public"})
+
+
+def check_name(place: str, name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FlowError("flow_invalid", f"{place} has no usable name: a name is {NAME_RULE}")
+
+
+def check_flow_name(name: object) -> None:
+    check_name(f"flow {quote(name)}", name)
+    if name in _TAKEN_SCHEMAS or str(name).startswith("pg_"):
+        raise FlowError("flow_invalid", f'flow "{name}" would take a name that the database keeps for itself')
+
+
+def check_attribute_name(place: str, name: str) -> None:
+    check_name(place, name)
+    if name.startswith("task_"):
+        raise FlowError(
+            "attribute_reserved", f"{place}: names that begin with task_ are the states of tasks; choose another"
+        )
+    if name == "wid":
+        raise FlowError("attribute_reserved", f"{place}: wid is the instance's own number; choose another name")
+
+
+def quote(name: object) -> str:
+    return f'"{name}"' if isinstance(name, str) else repr(name)
+
+
+def suggest(word: object, known: Iterable[str]) -> str:
+    """What would be right, to be put at the end of a message: the nearest known word, or else the known ones."""
+    words = sorted(known)
+    nearest = difflib.get_close_matches(str(word), words, n=1)
+    if nearest:
+        return f'; did you mean "{nearest[0]}"?'
+    if not words:
+        return ""
+    more = ", …" if len(words) > _LISTED else ""
+    return f"; there is {', '.join(words[:_LISTED])}{more}"

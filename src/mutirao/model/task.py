@@ -1,0 +1,40 @@
+"""A task: a step of a flow, with what lets it start and how its jobs are run."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, cast
+
+from mutirao.model.dependency import Dependency
+
+DEFAULT_BACKOFF = timedelta(milliseconds=100)
+MAX_BACKOFF = timedelta(minutes=5)
+BACKOFF_FACTOR = 10
+
+# Each time its condition holds with no job of it pending, or once in the life of an instance.
+Fires = Literal["each", "once"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """It starts by `when`, a SQL predicate over the state, or by `depends`, a tree over other tasks' states.
+
+    A job that fails is tried again `retries` times: first after `backoff`, then each time after ten times as long as
+    before, but never more than five minutes. A `timeout` counts from each claim. A `transactional` task does its work
+    in the job's own transaction.
+    """
+
+    name: str
+    when: str | None = None
+    depends: Dependency | None = None
+    fires: Fires = field(default=cast("Fires", None))  # never stays None: see __post_init__
+    timeout: timedelta | None = None
+    retries: int = 3
+    backoff: timedelta = DEFAULT_BACKOFF
+    priority: int = 0
+    transactional: bool = False
+    enabled: bool = True
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.fires is None:
+            object.__setattr__(self, "fires", "each" if self.depends is None else "once")

@@ -1,0 +1,10 @@
+"""Programs that do jobs: claim, run, complete; retries, leases, and the clock.
+
+`worker` holds the traffic with the database, `desk` and `running` what is inside user code, `thread` blocking functions,
+`transaction` tasks that do their work in the job's own transaction, `clock` time, `wed` the worker of WED-SQL.
+"""
+
+from mutirao.worker.clock import Clock
+from mutirao.worker.worker import Worker, WorkerOptions
+
+__all__ = ["Clock", "Worker", "WorkerOptions"]

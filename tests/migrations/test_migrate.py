@@ -1,0 +1,153 @@
+"""The migrator: with company, with changed files, with databases older and newer than the program."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import snapshot
+from psycopg import AsyncConnection
+
+from mutirao.database import migrate
+from mutirao.database.connection import check_server
+from mutirao.database.migrate import Migration, ensure_current, migrations, upgrade
+from mutirao.errors import OperatorError
+from mutirao.testing.database import TestServer
+
+UPGRADE = """
+import asyncio, sys
+from mutirao.database.connection import connect
+from mutirao.database.migrate import ensure_current, upgrade
+
+async def main():
+    async with await connect(sys.argv[1]) as connection:
+        applied = await upgrade(connection)
+        await ensure_current(connection)
+        print(*applied)
+
+print("ready", flush=True)
+sys.stdin.read()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def empty(empty_database_url: str) -> Any:
+    async with await AsyncConnection.connect(empty_database_url, autocommit=True) as connection:
+        yield connection
+
+
+async def one(connection: AsyncConnection[Any], query: str) -> object:
+    row = await (await connection.execute(query.encode())).fetchone()
+    return row and row[0]
+
+
+def step(number: int, sql: str) -> Migration:
+    return Migration(number, f"step_{number}", sql)
+
+
+def test_twenty_processes_upgrade_at_once_and_none_fails(empty_database_url: str) -> None:
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", UPGRADE, empty_database_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(20)
+    ]
+    for process in crowd:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in crowd:  # the end of their input lets them go, all together
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    said = [process.communicate()[0] for process in crowd]
+    assert [process.returncode for process in crowd] == [0] * 20, said
+    assert sorted(" ".join(said).split()) == [str(migration) for migration in migrations()]
+
+
+async def test_upgrade_applies_each_once_and_in_order(empty: AsyncConnection[Any]) -> None:
+    known = (step(1, "create table mutirao.a ()"), step(2, "alter table mutirao.a add b int"))
+    assert await upgrade(empty, known[:1]) == [known[0]]
+    assert await upgrade(empty, known) == [known[1]]
+    assert await upgrade(empty, known) == []
+    await ensure_current(empty, known)
+
+
+async def test_migration_that_fails_leaves_nothing_and_keeps_those_before_it(empty: AsyncConnection[Any]) -> None:
+    known = (step(1, "create table mutirao.a ()"), step(2, "create table mutirao.b (); select 1/0"))
+    with pytest.raises(OperatorError, match=r"0002_step_2.*division by zero") as refusal:
+        await upgrade(empty, known)
+    assert refusal.value.code == "migration_failed"
+    assert await one(empty, "select to_regclass('mutirao.b')") is None
+    assert await one(empty, "select array_agg(number) from mutirao.migration") == [1]
+
+
+async def test_changed_migration_is_refused(empty: AsyncConnection[Any]) -> None:
+    first = step(1, "create table mutirao.a ()")
+    await upgrade(empty, (first,))
+    for refused in (upgrade, ensure_current):
+        with pytest.raises(OperatorError, match="0001_step_1") as refusal:
+            await refused(empty, (replace(first, sql="create table mutirao.b ()"),))
+        assert refusal.value.code == "migration_changed"
+
+
+async def test_database_newer_than_the_program_is_refused(empty: AsyncConnection[Any]) -> None:
+    known = (step(1, "create table mutirao.a ()"), step(2, "select 1"))
+    await upgrade(empty, known)
+    for refused in (upgrade, ensure_current):
+        with pytest.raises(OperatorError, match="0002_step_2") as refusal:
+            await refused(empty, known[:1])
+        assert refusal.value.code == "schema_too_new"
+
+
+async def test_database_older_than_the_program_is_refused_without_upgrading(empty: AsyncConnection[Any]) -> None:
+    known = (step(1, "create table mutirao.a ()"), step(2, "select 1"))
+    with pytest.raises(OperatorError, match=r"no schema.*mutirao db upgrade") as refusal:
+        await ensure_current(empty, known)
+    assert refusal.value.code == "schema_too_old"
+    await upgrade(empty, known[:1])
+    with pytest.raises(OperatorError, match=r"0001.*0002_step_2") as refusal:
+        await ensure_current(empty, known)
+    assert refusal.value.code == "schema_too_old"
+    assert (await migrate.status(empty, known)).pending == (known[1],)
+
+
+async def test_role_without_rights_is_told_so(server: TestServer, empty_database_url: str) -> None:
+    database = empty_database_url.partition("@/")[2].partition("?")[0]
+    async with await AsyncConnection.connect(server.superuser_url(database), autocommit=True) as superuser:
+        await superuser.execute("drop role if exists visitor")
+        await superuser.execute("create role visitor login")
+        async with await AsyncConnection.connect(server.url(database, "visitor"), autocommit=True) as visitor:
+            with pytest.raises(OperatorError) as refusal:
+                await upgrade(visitor, (step(1, "select 1"),))
+        await superuser.execute("drop role visitor")
+    assert refusal.value.code == "upgrade_not_allowed"
+
+
+async def test_server_older_than_fifteen_is_refused(
+    connection: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("psycopg.ConnectionInfo.server_version", 140_011)
+    with pytest.raises(OperatorError, match="PostgreSQL 14") as refusal:
+        check_server(connection)
+    assert refusal.value.code == "server_too_old"
+
+
+def test_first_line_of_every_migration_says_what_and_whether_workers_survive() -> None:
+    for migration in migrations():
+        first = migration.sql.partition("\n")[0]
+        assert first.startswith("-- "), migration
+        assert "unning workers" in first, migration
+
+
+async def test_snapshot_shows_what_the_migrations_make(servers: dict[str, TestServer]) -> None:
+    async with servers["pg18"].empty() as url:
+        async with await AsyncConnection.connect(url, autocommit=True) as connection:
+            await upgrade(connection)
+        made = snapshot.schema_of(url)
+    assert made == snapshot.SNAPSHOT.read_text("utf-8"), "run `make snapshot` and look at the difference"
