@@ -38,11 +38,21 @@ def pytest_configure(config: pytest.Config) -> None:
         Path(os.environ[_FOLDER]).chmod(0o755)  # run by root, the servers belong to a system user
     # Tests choose their databases themselves: what the developer's shell points at is none of their business.
     os.environ.pop("MUTIRAO_DATABASE_URL", None)
+    os.environ["MUTIRAO_HOME"] = f"{os.environ[_FOLDER]}/home"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ[_FOLDER], ignore_errors=True)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user may enter: run by root, a server in it belongs to somebody else."""
+    folder = Path(tempfile.mkdtemp(prefix="mutirao-test-", dir=quick_folder()))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,31 @@
 """Durable processes that span programs, people, devices and companies, on PostgreSQL alone."""
 
+from mutirao.database.bridge import blocking_engine
+from mutirao.database.engine import Engine
+from mutirao.database.record import Instance
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
 from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task
 from mutirao.model import Change, Job
+from mutirao.worker import Clock, Worker, WorkerOptions
 
 __all__ = [
     "Change",
+    "Clock",
+    "Engine",
     "Failed",
     "Flow",
     "FlowBuilder",
     "FlowError",
+    "Instance",
     "Job",
     "Json",
     "LeaseLost",
     "MutiraoError",
     "OperatorError",
     "RequestError",
+    "Worker",
+    "WorkerOptions",
+    "blocking_engine",
     "handles",
     "searchable",
     "task",

@@ -2,10 +2,8 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
-from psycopg import AsyncConnection
 
 from mutirao.database.backup import backup, restore
 from mutirao.database.connection import connect
@@ -31,10 +29,9 @@ async def marks(url: str) -> list[str]:
         return [code for (code,) in await found.fetchall()]
 
 
-async def execute(url: str, statement: str) -> AsyncConnection[Any]:
+async def execute(url: str, statement: str) -> None:
     async with await connect(url) as connection:
         await connection.execute(statement.encode())
-        return connection
 
 
 @pytest.mark.parametrize(("origin", "target"), [("pg18", "pg18"), ("pg18", "pg15"), ("pg15", "pg18"), ("pg15", "pg15")])
@@ -51,6 +48,41 @@ async def test_backup_of_any_server_is_restored_into_any_other(
         assert await marks(new) == ["SET transaction_timeout = 0;"]
         async with await connect(new) as connection:
             await ensure_current(connection)
+
+
+async def test_flow_goes_on_where_it_was_restored(servers: dict[str, TestServer], file: Path) -> None:
+    origin, target = servers["pg18"], servers.get("pg15", servers["pg18"])
+    async with origin.clone() as old, target.empty() as new:
+        await execute(
+            old,
+            """
+            select mutirao.create_flow('shop');
+            insert into shop.wed_attr (aname, adv) values ('stage', 'ready');
+            insert into shop.wed_trig (trname, cpred) values ('tr_pack', $$stage = 'ready'$$);
+            insert into shop.wed_trig (cpred, cfinal) values ($$stage = 'packed'$$, true);
+            """,
+        )
+        await execute(old, "insert into shop.wed_flow default values")
+        await backup(old, file)
+        await restore(new, file)
+        async with await connect(new) as connection:
+            await connection.execute("insert into shop.wed_flow default values")
+            # In transactions of their own, whatever numbers this server gives them: each is a new version.
+            await connection.execute("insert into shop.wed_attr (aname) values ('colour')")
+            found = await connection.execute("select stage, colour from shop.wed_flow")
+            assert await found.fetchall() == [("ready", None)] * 2
+            jobs = await (await connection.execute("select from shop.job_pool")).fetchall()
+            assert len(jobs) == 2
+
+
+async def test_restored_functions_are_not_open_to_everybody(server: TestServer, file: Path) -> None:
+    async with server.clone() as old, server.empty() as new:
+        closed = "select count(*) from pg_proc where has_function_privilege('public', oid, 'execute')"
+        closed += " and pronamespace = 'mutirao'::regnamespace and prosecdef"
+        await backup(old, file)
+        await restore(new, file)
+        async with await connect(new) as connection:
+            assert await (await connection.execute(closed.encode())).fetchone() == (0,)
 
 
 async def test_schemas_of_flows_are_saved_and_others_are_not(server: TestServer, file: Path) -> None:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,21 +18,11 @@ from mutirao.database.address import resolve
 from mutirao.database.embedded import EmbeddedServer
 from mutirao.database.programs import Programs, bundled
 from mutirao.errors import OperatorError
-from mutirao.testing.database import quick_folder
 
 HOLDER = Path(__file__).with_name("holder.py")
 NOBODY = 65534
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder that every user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="mutirao-test-", dir=quick_folder()))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

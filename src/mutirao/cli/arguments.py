@@ -24,3 +24,13 @@ FlowAddresses = Annotated[
 ]
 
 FlowOption = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only of this flow.")]
+
+Databases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="postgresql://… of a server, or embedded:NAME; repeat it to serve several. "
+        "Default: MUTIRAO_DATABASE_URL, else the embedded server.",
+    ),
+]

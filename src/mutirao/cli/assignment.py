@@ -1,7 +1,7 @@
 """`attribute=value` as people type it, read by the attribute's type.
 
-    stage=new  nights=3  price=9.90  paid=true  due=2031-12-24  at=2031-12-24T18:00:00Z  lines=["a", "b"]
-    hotel:=null                 after := stands JSON, which can also say null
+stage=new  nights=3  price=9.90  paid=true  due=2031-12-24  at=2031-12-24T18:00:00Z  lines=["a", "b"]
+hotel:=null                 after := stands JSON, which can also say null
 
 """
 

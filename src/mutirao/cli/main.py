@@ -14,6 +14,13 @@ from typer.core import TyperCommand, TyperGroup
 from mutirao.errors import MutiraoError, OperatorError
 
 COMMANDS = {
+    "up": ("mutirao.cli.up", "Run everything here: PostgreSQL, a worker, a clock, and an example."),
+    "demo": ("mutirao.cli.demo", "A tour of twenty seconds: one flow, step by step, in SQL."),
+    "flow": ("mutirao.cli.flow", "The definitions: list, show, check, apply."),
+    "instance": ("mutirao.cli.instance", "Runs of flows: start, list, show, trace, set, repair, cancel."),
+    "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
+    "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
+    "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts."),
     "db": ("mutirao.cli.db", "The database: status, upgrade, shell, backup, restore, grant."),
 }
 

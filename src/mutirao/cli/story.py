@@ -40,6 +40,7 @@ class Event:
     what: str
     is_bad: bool
     who: str
+    """Whoever did it from outside; empty for a worker."""
     changed: Mapping[str, tuple[Any, Any]]
     note: str
     fired: Sequence[str]
@@ -57,7 +58,7 @@ def tell(rows: Sequence[TraceRow]) -> list[Event]:
                 at=row.at,
                 what=_what(row),
                 is_bad=row.kind in _BAD or _is_failed_try(row),
-                who=row.writer,
+                who=row.writer if row.kind in _STEERED and row.state is not None else "",
                 changed={} if row.state is None else _changes(before, row.state),
                 note=_note(row),
                 fired=[task for task in row.fired if task != EXCEPTION_TASK],
@@ -120,10 +121,7 @@ def _note(row: TraceRow) -> str:
 
 def _headline(event: Event) -> Text:
     line = Text(event.what, "red" if event.is_bad else "")
-    return line.append(f"\nby {event.who}", "dim") if event.what.split()[-1] in _PEOPLE else line
-
-
-_PEOPLE = frozenset({"started", "skipped", "retried", "outside", "repaired", "cancelled", "suspended", "resumed"})
+    return line.append(f"\nby {event.who}", "dim") if event.who else line
 
 
 def _details(event: Event) -> Text:

@@ -1,7 +1,8 @@
 """A database's schemas of ours to a file and back, between any two servers from 15 on, without superuser rights.
 
 The file is pg_dump's custom format. What is saved: `mutirao`, `mutirao_rule` and the schema of every flow, without owners
-and grants, so that it can be brought to a server with other roles. The programs run in a thread: they block.
+and grants, so that it can be brought to a server with other roles; `sql/after_restore.sql` sets them right again there.
+The programs run in a thread: they block.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, cast
 
@@ -90,6 +92,7 @@ def _feed(loader: "subprocess.Popen[bytes]", old: list[str], script: Iterator[by
         for name in old:
             stdin.write(f"drop schema {_quoted(name)} cascade;\n".encode())
         stdin.writelines(script)
+        stdin.write(files("mutirao.database").joinpath("sql/after_restore.sql").read_bytes())
         stdin.write(b"commit;\n")
 
 

@@ -31,14 +31,16 @@ comment on function mutirao.invalid_change() is 'Raised inside a look; mutirao.d
 
 --------------------------------------------------------------------------------------------------- pieces of generated code
 
-create function mutirao.depends_sql(flow int, depends jsonb) returns text
+create function mutirao.depends_sql(version int, depends jsonb) returns text
 language plpgsql stable as $$
 declare
+  parts jsonb := coalesce(depends -> 'all', depends -> 'any');
   task_id int;
   code int;
 begin
-  if depends ? 'task' then
-    select t.id into task_id from mutirao.task t where t.flow = depends_sql.flow and t.name = depends ->> 'task';
+  if jsonb_typeof(depends) = 'object' and depends ? 'task' then
+    select t.id into task_id from mutirao.task t join mutirao.rule r on r.task = t.id
+    where r.version = depends_sql.version and t.name = depends ->> 'task' and t.name <> '_FINAL';
     if task_id is null then
       perform mutirao.refuse('unknown_task', format('a dependency names the task "%s", which the flow does not have', depends ->> 'task'));
     end if;
@@ -47,10 +49,12 @@ begin
       perform mutirao.refuse('flow_invalid', format('a dependency names the state "%s" of task "%s"; a task can be ready, running, succeeded or failed', depends ->> 'state', depends ->> 'task'));
     end if;
     return format('%s = any (x.reached)', code);
+  elsif jsonb_typeof(parts) is distinct from 'array' or parts = '[]' then
+    perform mutirao.refuse('flow_invalid', format('%s is no dependency: write {"task": …, "state": …}, or {"all": […]} or {"any": […]} with at least one of them', left(depends::text, 100)));
   end if;
   return (
-    select '(' || string_agg(mutirao.depends_sql(flow, part), case when depends ? 'all' then ' and ' else ' or ' end) || ')'
-    from jsonb_array_elements(coalesce(depends -> 'all', depends -> 'any')) part
+    select '(' || string_agg(mutirao.depends_sql(version, part), case when depends ? 'all' then ' and ' else ' or ' end) || ')'
+    from jsonb_array_elements(parts) part
   );
 end $$;
 comment on function mutirao.depends_sql(int, jsonb) is 'A dependency rule as SQL over the terms an instance has reached.';
@@ -88,16 +92,16 @@ language sql stable as $$
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
-create function mutirao.rule_sql(r mutirao.rule, flow int) returns text
+create function mutirao.rule_sql(r mutirao.rule) returns text
 language sql stable as $$
-  select case when r.condition is not null then mutirao.condition_sql(r.function, r.arguments) else mutirao.depends_sql(flow, r.depends) end
+  select case when r.condition is not null then mutirao.condition_sql(r.function, r.arguments) else mutirao.depends_sql(r.version, r.depends) end
 $$;
 
 ------------------------------------------------------------------------------------------------------------- the compiler
 
 create function mutirao.condition_names(version int, out names text[], out types text[])
 language sql stable as $$
-  select array_agg(n.name), array_agg(n.type) from (
+  select coalesce(array_agg(n.name), '{}'), coalesce(array_agg(n.type), '{}') from (
     select a.name, mutirao.sql_type(a.type) as type from mutirao.attribute a where a.version = condition_names.version
     union all
     select 'task_' || t.name, 'text' from mutirao.rule r join mutirao.task t on t.id = r.task
@@ -136,18 +140,48 @@ begin
   watched as (
     select t.term from terms t where t.term % 8 in (1, 2)
     union
-    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ format('''%s''', s.state)),
+    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ '''(ready|running)'''),
   attributes as (
     select a.* from mutirao.attribute a where a.version = compile_facts.version)
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
-    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m) h), '{}'),
+    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ '''failed''') h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
     searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
     defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
   where v.id = compile_facts.version;
+end $$;
+
+-- Tasks that wait for each other in a circle would wait for ever. One that waits for any of several may well be part of a circle.
+create function mutirao.check_circles(version int) returns void
+language plpgsql as $$
+declare
+  startable int[] := array(select r.task from mutirao.rule r where r.version = check_circles.version and r.condition is not null);
+  stuck text;
+  r mutirao.rule;
+  holds boolean;
+  found_more boolean;
+begin
+  loop
+    found_more := false;
+    stuck := null;
+    for r in select x.* from mutirao.rule x where x.version = check_circles.version and x.task <> all (startable) order by x.position loop
+      execute format('select %s from (select $1::int[] as reached) x', mutirao.depends_sql(version, r.depends)) into holds
+        using array(select t * 8 + s from unnest(startable) t, generate_series(0, 7) s);
+      if holds then
+        startable := startable || r.task;
+        found_more := true;
+      else
+        stuck := coalesce(stuck || ', ', '') || (select format('"%s"', t.name) from mutirao.task t where t.id = r.task);
+      end if;
+    end loop;
+    exit when not found_more;
+  end loop;
+  if stuck is not null then
+    perform mutirao.refuse('flow_invalid', format('these tasks wait for each other and could never start: %s; one of them needs a condition (when)', stuck));
+  end if;
 end $$;
 
 -- The function made here is the heart of every look. The state becomes typed once per row (jsonb_to_record is an optimisation
@@ -159,14 +193,15 @@ declare
   final_sql text;
   fires_sql text;
 begin
+  perform mutirao.check_circles(version);
   perform mutirao.compile_facts(version);
   select * into strict v from mutirao.version x where x.id = compile.version;
   select coalesce((
-    select format('coalesce(%s, false)', mutirao.rule_sql(r, v.flow))
+    select format('coalesce(%s, false)', mutirao.rule_sql(r))
     from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL'
     where r.version = compile.version and r.enabled), 'false') into final_sql;
   select coalesce(string_agg(
-    format('case when %s <> all (x.held) and %s then %s end', r.task, mutirao.rule_sql(r, v.flow), r.task), ', ' order by r.position), '')
+    format('case when %s <> all (x.held) and %s then %s end', r.task, mutirao.rule_sql(r), r.task), ', ' order by r.position), '')
     into fires_sql
   from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL'
   where r.version = compile.version and r.enabled;
@@ -195,6 +230,9 @@ declare
   r record;
   ignored text;
 begin
+  if jsonb_typeof(w.change) <> 'object' then
+    return jsonb_build_object('code', 'wrong_type', 'error', format('a change is a JSON object of attributes and their values: it cannot be %s', left(w.change::text, 100)));
+  end if;
   for a in
     select k.name, t.type, w.change -> k.name as value
     from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name
@@ -213,7 +251,7 @@ begin
     end;
   end loop;
   for r in
-    select t.name, x.condition, mutirao.rule_sql(x, w.flow) as sql
+    select t.name, x.condition, mutirao.rule_sql(x) as sql
     from mutirao.rule x join mutirao.task t on t.id = x.task
     where x.version = w.version and x.enabled and x.task <> all (w.held)
     order by t.name <> '_FINAL', x.position
@@ -232,6 +270,7 @@ language plpgsql as $$
 declare
   look text := format('select mutirao_rule.look_%s($1)', version);
   one mutirao.work;
+  problem jsonb;
   answer mutirao.looked[];
   answers mutirao.looked[];
 begin
@@ -246,7 +285,9 @@ begin
     begin
       execute look into answer using array[one];
     exception when others then
-      answer := array[row(false, '{}', coalesce(mutirao.diagnose(one), jsonb_build_object('code', 'condition_failed', 'error', sqlerrm)))::mutirao.looked];
+      problem := coalesce(mutirao.diagnose(one), jsonb_build_object('code', 'condition_failed', 'error', sqlerrm));
+      -- Nothing fires while it is suspended or cancelled, so its conditions are not to say anything.
+      answer := array[row(false, '{}', case when one.hold is null or problem ->> 'code' <> 'condition_failed' then problem end)::mutirao.looked];
     end;
     answers := answers || answer;
   end loop;
@@ -282,6 +323,18 @@ return case when terms = '{}' or tasks = '{}' then reached
   else reached || array(select mutirao.term(t, state) from unnest(tasks) t intersect select unnest(terms) except select unnest(reached)) end;
 comment on function mutirao.reached_with(int[], int[], int[], text) is 'The reached terms once these tasks have reached this state; a term is kept only where some rule names it.';
 
+-- A flow defined by SQL may come to name a task whose jobs were no concern of its conditions before.
+create function mutirao.latest_from(instance bigint, latest jsonb, named int[]) returns jsonb
+language sql stable
+return (
+  select coalesce(jsonb_object_agg(t.name, s.state), '{}') || coalesce(latest, '{}')
+  from mutirao.task t, lateral (select coalesce(
+    (select case j.status when 'running' then 'running' when 'parked' then 'running' when 'failed' then 'failed' else 'ready' end
+     from mutirao.job j where j.instance = latest_from.instance and j.task = t.id),
+    (select 'succeeded' from mutirao.trace r where r.instance = latest_from.instance and r.task = t.id and r.kind in ('finish', 'skip') limit 1))) s(state)
+  where t.id = any (named) and s.state is not null);
+comment on function mutirao.latest_from(bigint, jsonb, int[]) is 'The latest states of an instance that follows a version which names more tasks: what was not kept is found in its jobs and its trace.';
+
 -- Firing makes a task ready. Where somebody waits for exactly that, the same look goes on until nothing more fires.
 create function mutirao.look(work mutirao.work[], versions int[]) returns mutirao.looked[]
 language plpgsql as $$
@@ -301,10 +354,10 @@ begin
     from unnest(work) with ordinality w join unnest(answers) with ordinality a(final, fires, problem, o) on a.o = w.ordinality
     join mutirao.version v on v.id = w.version;
     more := mutirao.look_once(again, versions);
-    exit when not exists (select from unnest(more) m where m.fires <> '{}' and m.problem is null);
-    select array_agg(row(a.final, a.fires || case when m.problem is null then m.fires else '{}' end, a.problem)::mutirao.looked order by a.o)
+    select array_agg(row(a.final, a.fires || m.fires, coalesce(a.problem, m.problem))::mutirao.looked order by a.o)
       into answers
     from unnest(answers) with ordinality a(final, fires, problem, o) join unnest(more) with ordinality m(final, fires, problem, o) using (o);
+    exit when not exists (select from unnest(more) m where m.fires <> '{}');
   end loop;
   return answers;
 end $$;

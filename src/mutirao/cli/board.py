@@ -1,0 +1,151 @@
+"""What `mutirao up` shows: a board that changes before your eyes, or a line a second where nobody watches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from mutirao.cli import render
+from mutirao.cli.story import in_short
+from mutirao.cli.tally import Tally, TaskName
+from mutirao.database.engine import Engine
+from mutirao.database.record import Backlog, Instance, TraceRow
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Finished:
+    instance: Instance
+    trace: list[TraceRow]
+
+
+@dataclass
+class View:
+    """What is known at a moment."""
+
+    backlog: dict[TaskName, Backlog] = field(default_factory=dict)
+    finished: list[Finished] = field(default_factory=list)
+    exceptions: list[Instance] = field(default_factory=list)
+    silent_for: timedelta | None = None
+    """How long the database has not answered."""
+
+
+async def look(engine: Engine, before: View) -> View:
+    """Look again; stories that are known already are not read again."""
+    known = {each.instance.id: each for each in before.finished}
+    closed = await engine.instances(status="closed", limit=_SHOWN)
+    return View(
+        backlog={(each.flow, each.task): each for each in await engine.backlog()},
+        finished=[known.get(each.id) or Finished(each, await engine.trace(each.id)) for each in closed],
+        exceptions=await engine.instances(status="open.exception", limit=_SHOWN),
+    )
+
+
+@dataclass(frozen=True)
+class Board:
+    """What stays the same while it is shown: where the data is, and which tasks are done here."""
+
+    where: str
+    tasks: Sequence[TaskName]
+    tally: Tally
+    hints: Sequence[str]
+
+    def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
+        parts = [self._header(view, rate, up_for), self._task_table(view)]
+        if view.finished:
+            parts += [Text("Last finished", "bold"), _finished_table(view.finished)]
+        if view.exceptions:
+            parts += [Text("Somebody must look at", "bold red"), _exception_table(view.exceptions)]
+        return Group(*parts, self._try(view))
+
+    def line(self, view: View, rate: float) -> str:
+        """The same in short, for a log."""
+        if view.silent_for is not None:
+            return _silence(view.silent_for)
+        waiting = sum(each.ready + each.waiting for each in view.backlog.values())
+        running = sum(each.running for each in view.backlog.values())
+        done = sum(self.tally.done.values())
+        line = f"{done} jobs done, {rate:.1f} a second; {running} running, {waiting} waiting"
+        if view.finished:
+            last = view.finished[0]
+            line += f"; instance {last.instance.id} {_ending(last.instance)}: {in_short(last.trace)}"
+        return line
+
+    def _header(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
+        done, failed = sum(self.tally.done.values()), sum(self.tally.failed.values())
+        lines = [
+            Text("database  ", "dim").append(self.where, "default"),
+            Text("jobs      ", "dim").append(f"{done:,} done, {failed:,} tries failed, {rate:.1f} a second", "default"),
+        ]
+        if view.silent_for is not None:
+            lines.append(Text(_silence(view.silent_for), "bold red"))
+        return Panel(
+            Group(*lines),
+            title="[bold]Mutirão is up[/bold]",
+            subtitle=f"for {render.span(up_for)} · Ctrl-C to stop",
+            border_style="cyan",
+            box=box.ROUNDED,
+        )
+
+    def _task_table(self, view: View) -> Table:
+        counts = ("ready", "running", "retrying", "stuck", "done")
+        table = render.table("flow", "task", *counts, numbers=counts)
+        nothing = Backlog("", "", 0, 0, 0, 0, None)
+        for flow, task in self.tasks:
+            now = view.backlog.get((flow, task), nothing)
+            table.add_row(
+                Text(flow),
+                Text(task),
+                _count(now.ready, "yellow"),
+                _count(now.running, "cyan"),
+                _count(now.waiting, "yellow"),
+                _count(now.stuck, "bold red"),
+                _count(self.tally.done[flow, task], "green"),
+            )
+        return table
+
+    def _try(self, view: View) -> RenderableType:
+        last = str(view.finished[0].instance.id) if view.finished else "1"
+        stuck = view.exceptions[0].id if view.exceptions else None
+        hints = [
+            hint.format(last=last, stuck=stuck) for hint in self.hints if stuck is not None or "{stuck}" not in hint
+        ]
+        lines = Text("In another terminal\n", "bold")
+        return lines.append("\n".join(f"  {hint}" for hint in hints), "cyan")
+
+
+def _count(number: int, style: str) -> Text:
+    return Text(f"{number:,}", style) if number else Text("·", "dim")
+
+
+def _silence(silent_for: timedelta) -> str:
+    return f"the database has not answered for {render.span(silent_for)}; trying again"
+
+
+def _ending(instance: Instance) -> str:
+    return instance.status.removeprefix("closed.")
+
+
+def _finished_table(finished: Sequence[Finished]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for each in finished:
+        instance = each.instance
+        took = render.span(instance.closed_at - instance.started_at) if instance.closed_at else ""
+        ending = render.status(instance.status)
+        table.add_row(f"  {instance.id}", ending, took, Text(in_short(each.trace), no_wrap=True, overflow="ellipsis"))
+    return table
+
+
+def _exception_table(exceptions: Sequence[Instance]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for each in exceptions:
+        reason = (each.reasons or [{}])[0]
+        why = f"{reason.get('task', reason.get('code', ''))}: {reason.get('error', '')}"
+        table.add_row(f"  {each.id}", render.ago(each.started_at), Text(why, no_wrap=True, overflow="ellipsis"))
+    return table

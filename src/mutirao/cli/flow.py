@@ -1,0 +1,211 @@
+"""`mutirao flow`: the definitions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.text import Text
+
+from mutirao.cli import render
+from mutirao.cli.arguments import FlowAddresses
+from mutirao.cli.options import Database, Json
+from mutirao.cli.output import console, print_json
+from mutirao.cli.session import visit
+from mutirao.database.engine import Engine
+from mutirao.database.record import FlowRecord
+from mutirao.errors import MutiraoError, OperatorError, RequestError
+from mutirao.language import Flow, load_flows
+from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term, encode_document
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The definitions. Example: mutirao flow list")
+
+REFUSED = 1
+
+
+@app.command("list")
+def list_flows(database: Database = None, json: Json = False) -> None:
+    """List the flows and what is going on in each.
+
+    Example: mutirao flow list
+    """
+    found = visit(database, lambda engine: engine.flows())
+    if json:
+        return print_json(found)
+    if not found:
+        return console.print("There are no flows yet. Make one known with `mutirao flow apply`.", highlight=False)
+    table = render.table(
+        "flow", "version", "tasks", "open", "exceptions", "closed", "defined in", "since",
+        numbers=("version", "tasks", "open", "exceptions", "closed"),
+    )  # fmt: skip
+    for flow in found:
+        exceptions = Text(f"{flow.exceptions:,}", "bold red" if flow.exceptions else "")
+        counts = (str(flow.version), str(flow.tasks), f"{flow.open:,}", exceptions, f"{flow.closed:,}")
+        table.add_row(Text(flow.name), *counts, _home(flow), render.moment(flow.made_at))
+    return console.print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The flow's name.")],
+    version: Annotated[int | None, typer.Option("--version", help="An earlier version. Default: the newest.")] = None,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Show a flow: its attributes, its tasks with their conditions, its versions.
+
+    Example: mutirao flow show travel
+    """
+
+    async def look(engine: Engine) -> tuple[Definition, FlowRecord]:
+        newest = await engine.definition(name)
+        [record] = await engine.flows(name)
+        if version is None:
+            return newest, record
+        if not 1 <= version <= record.version:
+            raise RequestError(
+                "unknown_version", f'flow "{name}" has the versions 1 to {record.version}: got {version}'
+            )
+        return await engine.definition(name, version), record
+
+    definition, record = visit(database, look)
+    if json:
+        document = msgspec.json.decode(encode_document(definition))
+        return print_json({"version": version or record.version, "live": record.live, **document})
+    console.print(_facts(definition, record, version or record.version))
+    console.print(_attributes(definition))
+    return console.print(_tasks(definition))
+
+
+@app.command()
+def check(flows: FlowAddresses, database: Database = None, json: Json = False) -> None:
+    """Say of each flow whether it would be accepted. PostgreSQL judges the conditions; nothing is changed.
+
+    Example: mutirao flow check travel.py
+    """
+    verdicts = visit(database, lambda engine: _check_all(engine, flows))
+    if json:
+        print_json(verdicts)
+    else:
+        for verdict in verdicts:
+            console.print(_verdict_line(verdict), soft_wrap=True)
+    if any(verdict.error for verdict in verdicts):
+        raise typer.Exit(REFUSED)
+
+
+@app.command()
+def apply(flows: FlowAddresses, database: Database = None) -> None:
+    """Put flows in place: a new version of each that has changed.
+
+    Example: mutirao flow apply travel.py:Travel
+    """
+    loaded = load_flows(*flows)
+
+    async def put(engine: Engine) -> None:
+        before = {record.name: record.version for record in await engine.flows()}
+        for flow in loaded:
+            name = flow.definition.name
+            version = await engine.apply(flow)
+            news = "applied" if version != before.get(name) else "unchanged"
+            console.print(f"{name}: {news}, version {version}", highlight=False)
+
+    visit(database, put)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    place: str
+    flow: str | None
+    error: str | None
+
+
+async def _check_all(engine: Engine, addresses: Sequence[str]) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    for address in addresses:
+        try:
+            loaded = load_flows(address)
+        except MutiraoError as error:
+            verdicts.append(Verdict(address, None, str(error)))
+            continue
+        verdicts += [await _check(engine, address, flow) for flow in loaded]
+    return verdicts
+
+
+async def _check(engine: Engine, address: str, flow: type[Flow]) -> Verdict:
+    name = flow.definition.name
+    try:
+        await engine.check(flow)
+    except OperatorError:
+        raise
+    except MutiraoError as error:
+        return Verdict(address, name, str(error))
+    return Verdict(address, name, None)
+
+
+def _verdict_line(verdict: Verdict) -> Text:
+    if verdict.error is None:
+        return Text("ok", "green").append(f" {verdict.flow} ({verdict.place})", "default")
+    line = Text("refused", "red").append(f" {verdict.flow or ''}".rstrip(), "default")
+    return line.append(f" ({verdict.place}): {' '.join(verdict.error.split())}", "default")
+
+
+def _home(record: FlowRecord) -> str:
+    return "SQL, live" if record.live else "a program"
+
+
+def _facts(definition: Definition, record: FlowRecord, version: int) -> Any:
+    ends = "when the final condition holds" if definition.ends == "final" else "when nothing is left to do"
+    return render.facts(
+        {
+            "flow": definition.name,
+            **({"about": definition.description} if definition.description else {}),
+            "version": f"{version} of {record.version}; the newest since {render.moment(record.made_at)}, by {record.made_by}",
+            "defined in": _home(record),
+            "ends": ends,
+            "final": definition.final or "no condition",
+            "instances": f"{record.open:,} open, {record.exceptions:,} of them exceptions; {record.closed:,} closed",
+        }
+    )
+
+
+def _attributes(definition: Definition) -> Any:
+    table = render.table("attribute", "type", "default", "searchable")
+    for each in definition.attributes:
+        default = "" if each.default is None else render.value(each.default)
+        table.add_row(Text(each.name), each.type, Text(default), "yes" if each.searchable else "")
+    return table
+
+
+def _tasks(definition: Definition) -> Any:
+    table = render.table(
+        "task", "fires", "retries", "timeout", "priority", "condition", numbers=("retries", "priority")
+    )
+    table.columns[-1].no_wrap = False
+    for task in definition.tasks:
+        timeout = render.span(task.timeout) if task.timeout else ""
+        numbers = (str(task.retries), timeout, str(task.priority) if task.priority else "")
+        table.add_row(Text(task.name), task.fires, *numbers, Text(_condition(task)))
+    return table
+
+
+def _condition(task: Task) -> str:
+    text = task.when if task.depends is None else f"after {_dependency(task.depends)}"
+    return " ".join((text or "").split()) + ("" if task.enabled else "  (switched off)")
+
+
+def _dependency(node: Dependency) -> str:
+    match node:
+        case Term(task, "succeeded"):
+            return task
+        case Term(task, state):
+            return f"{task} {state}"
+        case AllOf(parts):
+            return " and ".join(_nested(part) for part in parts)
+        case AnyOf(parts):
+            return " or ".join(_nested(part) for part in parts)
+    raise TypeError(node)
+
+
+def _nested(node: Dependency) -> str:
+    return _dependency(node) if isinstance(node, Term) else f"({_dependency(node)})"

@@ -1,0 +1,247 @@
+"""`mutirao instance`: start, look at and steer instances."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import repeat
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from mutirao.cli import render
+from mutirao.cli.arguments import Assignments, FlowOption, InstanceId, Reason
+from mutirao.cli.assignment import read_assignments, search_text
+from mutirao.cli.job import job_table
+from mutirao.cli.options import Database, Json
+from mutirao.cli.output import console, print_json, progress
+from mutirao.cli.session import visit
+from mutirao.cli.story import story_table, tell
+from mutirao.database.engine import Engine
+from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.errors import RequestError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Runs of flows. Example: mutirao instance list")
+
+_LAST_ROWS = 6
+_MANY = 5000
+
+Act = Callable[[Engine], Awaitable[None]]
+
+
+@app.command()
+def start(
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
+    values: Assignments = None,
+    count: Annotated[int, typer.Option("--count", min=1, help="How many, all alike.")] = 1,
+    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Start an instance of a flow, or many. Attributes not given have their defaults.
+
+    Example: mutirao instance start travel destination=Lisbon --count 10
+    """
+
+    async def begin(engine: Engine) -> list[int]:
+        state = read_assignments(await engine.definition(flow), values)
+        with Progress(console=progress, transient=True, disable=count <= _MANY) as bar:
+            shown = bar.add_task("Starting", total=count)
+
+            def states() -> Iterator[dict[str, Any]]:
+                for each in repeat(state, count):
+                    bar.advance(shown)
+                    yield each
+
+            return await engine.start_named(flow, states(), priority=priority)
+
+    started = visit(database, begin)
+    if json:
+        return print_json({"flow": flow, "instances": started})
+    which = f"instance {started[0]}" if count == 1 else f"{count:,} instances, {started[0]} to {started[-1]},"
+    return console.print(f"Started {which} of {flow}.", highlight=False)
+
+
+@app.command("list")
+def list_instances(
+    flow: FlowOption = None,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Such as open, open.exception, closed.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="ATTR=VALUE", help="By a searchable attribute of --flow.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 20,
+    before: Annotated[int | None, typer.Option("--before", metavar="ID", help="Only older ones than this.")] = None,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """List instances, newest first.
+
+    Example: mutirao instance list --flow travel --status open.exception
+    """
+
+    async def look(engine: Engine) -> list[Instance]:
+        wanted = None
+        if where is not None:
+            if flow is None:
+                raise RequestError("wrong_call", "--where needs --flow: an attribute belongs to a flow")
+            wanted = search_text(await engine.definition(flow), where)
+        return await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
+
+    found = visit(database, look)
+    if json:
+        return print_json(found)
+    if not found:
+        return console.print("No instances.", highlight=False)
+    console.print(_instance_table(found))
+    if len(found) == limit:
+        console.print(f"Older ones: --before {found[-1].id}", style="dim", highlight=False)
+    return None
+
+
+@app.command()
+def show(instance: InstanceId, database: Database = None, json: Json = False) -> None:
+    """Show how an instance stands: state, status, reasons, jobs, and what happened last.
+
+    Example: mutirao instance show 17
+    """
+
+    async def look(engine: Engine) -> tuple[Instance, list[JobRecord], list[TraceRow]]:
+        found = await engine.instance(instance)
+        return found, await engine.jobs(instance), await engine.trace(instance)
+
+    found, jobs, trace = visit(database, look)
+    if json:
+        return print_json({"instance": found, "jobs": jobs, "trace": trace[-_LAST_ROWS:]})
+    console.print(_facts(found))
+    _print_section("State", render.facts({name: render.value(given) for name, given in found.state.items()}))
+    if found.reasons:
+        _print_section("Why it is an exception", render.facts(dict(map(_reason, found.reasons))))
+    if jobs:
+        _print_section("Jobs", job_table(jobs))
+    _print_section("What happened last", story_table(tell(trace)[-_LAST_ROWS:], found.started_at))
+    return None
+
+
+@app.command()
+def trace(instance: InstanceId, database: Database = None, json: Json = False) -> None:
+    """Tell the story of an instance: what happened, what that changed, and what it set off.
+
+    Example: mutirao instance trace 17
+    """
+
+    async def look(engine: Engine) -> tuple[Instance, list[TraceRow]]:
+        return await engine.instance(instance), await engine.trace(instance)
+
+    found, rows = visit(database, look)
+    if json:
+        return print_json(rows)
+    console.print(_facts(found))
+    console.print()
+    return console.print(story_table(tell(rows), found.started_at))
+
+
+@app.command("set")
+def set_attributes(
+    instance: InstanceId, values: Assignments = None, reason: Reason = None, database: Database = None
+) -> None:
+    """Change attributes from outside; conditions are looked at again.
+
+    Example: mutirao instance set 17 hotel=Seaside --reason "by telephone"
+    """
+
+    async def act(engine: Engine) -> None:
+        change = await _change(engine, instance, values)
+        if not change:
+            raise RequestError("wrong_call", "nothing to set: write attribute=value")
+        await engine.set(instance, change, reason=reason)
+
+    _steer(database, instance, act)
+
+
+@app.command()
+def repair(instance: InstanceId, values: Assignments = None, reason: Reason = None, database: Database = None) -> None:
+    """Correct an instance that is an exception. Its failed jobs go, and fire again where their conditions hold.
+
+    Example: mutirao instance repair 17 destination=Lisbon
+    """
+
+    async def act(engine: Engine) -> None:
+        await engine.repair(instance, await _change(engine, instance, values), reason=reason)
+
+    _steer(database, instance, act)
+
+
+@app.command()
+def cancel(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
+    """Stop an instance: what runs may finish, nothing else starts.
+
+    Example: mutirao instance cancel 17 --reason "ordered twice"
+    """
+    _steer(database, instance, lambda engine: engine.cancel(instance, reason=reason))
+
+
+@app.command()
+def suspend(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
+    """Interrupt an instance until it is resumed: what runs may finish.
+
+    Example: mutirao instance suspend 17
+    """
+    _steer(database, instance, lambda engine: engine.suspend(instance, reason=reason))
+
+
+@app.command()
+def resume(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
+    """Let an interrupted instance go on.
+
+    Example: mutirao instance resume 17
+    """
+    _steer(database, instance, lambda engine: engine.resume(instance, reason=reason))
+
+
+def _steer(database: str | None, instance: int, act: Act) -> None:
+    """Do it, and say how the instance stands then."""
+
+    async def steer(engine: Engine) -> Instance:
+        await act(engine)
+        return await engine.instance(instance)
+
+    found = visit(database, steer)
+    console.print(Text(f"Instance {instance} is ").append_text(render.status(found.status)).append("."))
+
+
+async def _change(engine: Engine, instance: int, values: list[str] | None) -> dict[str, Any]:
+    found = await engine.instance(instance)
+    return read_assignments(await engine.definition(found.flow, found.version), values)
+
+
+def _instance_table(found: list[Instance]) -> Any:
+    table = render.table("id", "flow", "status", "started", "state", numbers=("id",), loose=("state",))
+    for each in found:
+        because = f"{', '.join(str(reason['code']) for reason in each.reasons)}: " if each.reasons else ""
+        about = Text(because, "red").append(render.state(each.state), "default")
+        table.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
+    return table
+
+
+def _facts(found: Instance) -> Any:
+    took = f", took {render.span(found.closed_at - found.started_at)}" if found.closed_at else ""
+    rows: dict[str, Any] = {
+        "instance": f"{found.id} of {found.flow}, version {found.version}",
+        "status": render.status(found.status),
+        "started": f"{render.moment(found.started_at)}{took}",
+    }
+    if found.priority:
+        rows["priority"] = found.priority
+    return render.facts(rows)
+
+
+def _reason(reason: dict[str, Any]) -> tuple[str, str]:
+    """What kind of exception, and everything that is known about it."""
+    known = [f"{name} {reason[name]}" for name in ("task", "job", "firings") if name in reason]
+    return str(reason["code"]), "; ".join([*known, *([str(reason["error"])] if "error" in reason else [])])
+
+
+def _print_section(title: str, content: Any) -> None:
+    console.print(f"\n[bold]{title}[/bold]")
+    console.print(content)

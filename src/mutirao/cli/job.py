@@ -1,0 +1,158 @@
+"""`mutirao job`: what has been set off and has not ended."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from mutirao.cli import render
+from mutirao.cli.arguments import Assignments, FlowOption, JobId, Reason
+from mutirao.cli.assignment import read_assignments
+from mutirao.cli.options import Database, Json
+from mutirao.cli.output import console, print_json
+from mutirao.cli.session import visit
+from mutirao.database.engine import Engine
+from mutirao.database.record import Instance, JobRecord
+from mutirao.errors import RequestError
+from mutirao.model.name import suggest
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Tasks under way. Example: mutirao job list --status failed"
+)
+
+_STATUSES = ("ready", "waiting", "held", "running", "parked", "failed")
+_ALL = 2**31
+
+
+@app.command("list")
+def list_jobs(
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help=f"One of {', '.join(_STATUSES)}.")
+    ] = None,
+    flow: FlowOption = None,
+    instance: Annotated[int | None, typer.Option("--instance", metavar="ID", help="Only of this instance.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 50,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """List jobs that have not ended, oldest first.
+
+    Example: mutirao job list --status failed --flow travel
+    """
+    if status is not None and status not in _STATUSES:
+        raise RequestError("wrong_call", f'"{status}" is no status of a job{suggest(status, _STATUSES)}')
+
+    async def look(engine: Engine) -> list[JobRecord]:
+        if flow is not None:
+            await engine.definition(flow)  # refuses a flow that is not there
+        return await engine.jobs(instance, status=status, flow=flow, limit=limit)
+
+    found = visit(database, look)
+    if json:
+        return print_json(found)
+    return console.print(job_table(found) if found else "No jobs.", highlight=False)
+
+
+@app.command()
+def show(job: JobId, database: Database = None, json: Json = False) -> None:
+    """Show a job: who has it, how often it failed, and its last error with the traceback.
+
+    Example: mutirao job show 41
+    """
+    found = visit(database, lambda engine: _find(engine, job))
+    if json:
+        return print_json(found)
+    console.print(_facts(found))
+    if found.error:
+        console.print("\n[bold]Last error[/bold]")
+        text = str(found.error.get("traceback") or found.error.get("error") or found.error.get("code"))
+        console.print(Text(text.rstrip()), soft_wrap=True)
+    return None
+
+
+@app.command()
+def retry(job: JobId, reason: Reason = None, database: Database = None) -> None:
+    """Try a failed job again, with all its retries.
+
+    Example: mutirao job retry 41 --reason "the airline is back"
+    """
+
+    async def act(engine: Engine, _: JobRecord) -> None:
+        await engine.retry(job, reason=reason)
+
+    _steer(database, job, "is tried again", act)
+
+
+@app.command()
+def skip(job: JobId, values: Assignments = None, reason: Reason = None, database: Database = None) -> None:
+    """End a job as if it had succeeded, with the change given.
+
+    Example: mutirao job skip 41 flight=TP104 --reason "booked by telephone"
+    """
+
+    async def act(engine: Engine, found: JobRecord) -> None:
+        instance = await engine.instance(found.instance)
+        change = read_assignments(await engine.definition(instance.flow, instance.version), values)
+        await engine.skip(job, change, reason=reason)
+
+    _steer(database, job, "is skipped", act)
+
+
+def _steer(database: str | None, job: int, done: str, act: Callable[[Engine, JobRecord], Awaitable[None]]) -> None:
+    """Do it, and say how the job's instance stands then."""
+
+    async def steer(engine: Engine) -> tuple[JobRecord, Instance]:
+        found = await _find(engine, job)
+        await act(engine, found)
+        return found, await engine.instance(found.instance)
+
+    found, instance = visit(database, steer)
+    line = Text(f"Job {job} ({found.task}) {done}; instance {instance.id} is ")
+    console.print(line.append_text(render.status(instance.status)).append("."))
+
+
+async def _find(engine: Engine, number: int) -> JobRecord:
+    for job in await engine.jobs(limit=_ALL):
+        if job.id == number:
+            return job
+    raise RequestError("unknown_job", f"there is no job {number}; it may have ended")
+
+
+def job_table(jobs: Sequence[JobRecord]) -> Table:
+    table = render.table(
+        "job", "instance", "flow", "task", "status", "failures", "since", "about",
+        numbers=("job", "instance", "failures"), loose=("about",),
+    )  # fmt: skip
+    for job in jobs:
+        numbers = (str(job.id), str(job.instance), Text(job.flow), Text(job.task))
+        table.add_row(
+            *numbers, render.status(job.status), str(job.failures or ""), render.ago(job.created_at), _about(job)
+        )
+    return table
+
+
+def _about(job: JobRecord) -> Text:
+    if job.status == "running":
+        return Text(f"at {job.worker}, leased until {render.moment(job.lease_until)}")
+    error = str((job.error or {}).get("error") or "")
+    if job.status == "waiting":
+        return Text(f"again at {render.moment(job.due_at)}: {error}")
+    return Text(error)
+
+
+def _facts(job: JobRecord) -> Any:
+    rows: dict[str, Any] = {
+        "job": f"{job.id}, {job.task} of instance {job.instance} of {job.flow}",
+        "status": render.status(job.status),
+        "since": render.moment(job.created_at),
+        "failures": job.failures,
+    }
+    if job.status == "running":
+        rows["worker"] = f"{job.worker}, attempt {job.attempt}, leased until {render.moment(job.lease_until)}"
+    if job.due_at is not None:
+        rows["tried again"] = render.moment(job.due_at)
+    if job.priority:
+        rows["priority"] = job.priority
+    return render.facts(rows)

@@ -1,0 +1,128 @@
+"""`mutirao worker`: does the jobs of some flows, in one database or in several."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from mutirao.cli.arguments import Databases, FlowAddresses
+from mutirao.cli.output import console, progress
+from mutirao.cli.rate import Rate
+from mutirao.cli.service import is_set_within, log_to_console, serve
+from mutirao.cli.session import open_engine, run
+from mutirao.database.engine import Engine
+from mutirao.language import Loaded, load
+from mutirao.worker import Worker
+
+app = typer.Typer(add_completion=False)
+
+log = logging.getLogger(__name__)
+
+_SHOW_EVERY = timedelta(seconds=0.5)
+_LOG_EVERY = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Settings:
+    concurrency: int
+    threads: int
+    lease: timedelta
+    name: str | None
+    clock: bool
+
+
+@app.command()
+def worker(
+    flows: FlowAddresses,
+    database: Databases = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Jobs at a time.")] = 400,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Blocking functions at a time.")] = 16,
+    lease: Annotated[
+        float, typer.Option("--lease", min=1, metavar="SECONDS", help="How soon others take over if this one dies.")
+    ] = 60,
+    name: Annotated[str | None, typer.Option("--name", help="Shown in the trace. Default: host and process.")] = None,
+    no_clock: Annotated[bool, typer.Option("--no-clock", help="Another process keeps time.")] = False,
+) -> None:
+    """Do the jobs of some flows until SIGTERM or Ctrl-C: then what runs is finished, and the rest given back.
+
+    Example: mutirao worker travel.py:Travel --concurrency 50
+    """
+    loaded = load(*flows)
+    settings = Settings(concurrency, threads, timedelta(seconds=lease), name, not no_clock)
+    log_to_console()
+    run(_work(loaded, database or [None], settings))
+
+
+async def _work(loaded: Loaded, databases: Sequence[str | None], settings: Settings) -> None:
+    async with AsyncExitStack() as stack:
+        engines = [await stack.enter_async_context(open_engine(each, settings.name)) for each in databases]
+        workers = [_worker(engine, loaded, settings) for engine in engines]
+        for engine, each in zip(engines, workers, strict=True):
+            await _put_in_place(engine, loaded)
+            console.print(f"{each.name} is ready for {_described(loaded)}; {engine}", highlight=False, soft_wrap=True)
+        await serve([*workers, Counts(workers)])
+    done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)
+    console.print(f"Stopped. {done:,} done, {failed:,} failed.", highlight=False)
+
+
+def _worker(engine: Engine, loaded: Loaded, settings: Settings) -> Worker:
+    return Worker(
+        engine,
+        [*loaded.flows, *loaded.handlers],
+        name=settings.name,
+        concurrency=settings.concurrency,
+        threads=settings.threads,
+        lease=settings.lease,
+        clock=settings.clock,
+    )
+
+
+async def _put_in_place(engine: Engine, loaded: Loaded) -> None:
+    """Before we say that we are ready, so that nobody is told so by a worker whose flow is then refused."""
+    for flow in loaded.flows:
+        await engine.apply(flow, keep=True)
+    for name in {handler.flow for handler in loaded.handlers}:
+        await engine.task_numbers(name, [handler.task for handler in loaded.handlers if handler.flow == name])
+
+
+def _described(loaded: Loaded) -> str:
+    tasks: dict[str, int] = {}
+    for handler in loaded.handlers:
+        tasks[handler.flow] = tasks.get(handler.flow, 0) + 1
+    return ", ".join(f"{flow} ({count} task{'s' if count > 1 else ''})" for flow, count in tasks.items())
+
+
+class Counts:
+    """What the workers have done: a live line on a terminal, else a line in the log now and then."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = workers
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    async def run(self) -> None:
+        await (self._show() if progress.is_terminal else self._log())
+
+    async def _show(self) -> None:
+        rate = Rate()
+        with progress.status("Waiting for jobs …") as line:
+            while not await is_set_within(self._stopped, _SHOW_EVERY):
+                done, failed = self._counted()
+                line.update(f"{done:,} done, {failed:,} failed, {rate.of(done + failed):,.0f} a second")
+
+    async def _log(self) -> None:
+        last = (0, 0)
+        while not await is_set_within(self._stopped, _LOG_EVERY):
+            if (counted := self._counted()) != last:
+                log.info("%s done, %s failed since the start", *counted)
+                last = counted
+
+    def _counted(self) -> tuple[int, int]:
+        return sum(each.done for each in self._workers), sum(each.failed for each in self._workers)

@@ -1,0 +1,16 @@
+-- What a backup cannot carry from one server to another, run at the end of a restore and inside its transaction.
+-- Looked for before it is touched: the backup may be older than any of it.
+do $$
+begin
+  -- Roles differ from server to server, so a backup has no grants. Nothing is for everybody, and the roles that are here
+  -- get again what `mutirao db grant` gave to those names.
+  revoke execute on all functions in schema mutirao from public;
+  if to_regclass('mutirao.granted') is not null then
+    delete from mutirao.granted g where not exists (select from pg_roles r where r.rolname = g.role);
+    perform mutirao.grant_role(g.role, g.level) from mutirao.granted g;
+  end if;
+  -- Transaction numbers of another server mean nothing here, and one of ours could be the same.
+  if to_regclass('mutirao.version') is not null then
+    update mutirao.version set made_in = '0';
+  end if;
+end $$;

@@ -1,0 +1,117 @@
+"""Every listing in README and docs/ is run, in order, in a folder and a database of its own.
+
+```python file=NAME   is saved under that name          ```python run   is run
+```console            each line after `$ ` is run; one that ends in & runs beside the rest of the page
+```sql                goes to psql, all of a page in one session
+```sh, ```text        is for the reader only
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+KNOWN = ("python", "console", "sql", "sh", "text")
+
+_FENCE = re.compile(r"^```(\w+)? ?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Listing:
+    language: str
+    info: str
+    text: str
+    line: int
+
+
+def listings(page: Path) -> list[Listing]:
+    text = page.read_text("utf-8")
+    return [Listing(m[1] or "", m[2], m[3], text.count("\n", 0, m.start()) + 1) for m in _FENCE.finditer(text)]
+
+
+class Reader:
+    """Does what a page says."""
+
+    def __init__(self, folder: Path, database_url: str) -> None:
+        self.folder = folder
+        scripts = Path(sys.executable).parent
+        self.environment = {
+            **os.environ,
+            "MUTIRAO_DATABASE_URL": database_url,
+            "PATH": f"{scripts}:{os.environ['PATH']}",
+            "COLUMNS": "120",
+        }
+        self.beside: list[subprocess.Popen[bytes]] = []
+
+    def follow(self, listing: Listing) -> None:
+        match listing.language, listing.info:
+            case "python", info if info.startswith("file="):
+                (self.folder / info.removeprefix("file=")).write_text(listing.text, "utf-8")
+            case "python", _:
+                self._run([sys.executable, "-c", listing.text])
+            case "console", _:
+                for line in listing.text.splitlines():
+                    if line.startswith("$ "):
+                        self._type(line[2:])
+
+    def run_sql(self, text: str) -> None:
+        self._run(["mutirao", "db", "upgrade"])
+        # psql's own options would be ours to pass: a refusal ends the session with an error instead.
+        self._run(["mutirao", "db", "shell"], "\\set ON_ERROR_STOP on\n" + text)
+
+    def _type(self, command: str) -> None:
+        if command.endswith("&"):
+            self.beside.append(
+                subprocess.Popen(["sh", "-c", "exec " + command[:-1]], cwd=self.folder, env=self.environment)
+            )
+        else:
+            self._run(["sh", "-c", command])
+
+    def _run(self, command: list[str], stdin: str = "") -> None:
+        ran = subprocess.run(
+            command, cwd=self.folder, env=self.environment, input=stdin, text=True, capture_output=True, check=False
+        )
+        assert ran.returncode == 0, f"{command[-1]}\n{ran.stdout}\n{ran.stderr}"
+
+
+@contextmanager
+def reading(folder: Path, database_url: str) -> Iterator[Reader]:
+    reader = Reader(folder, database_url)
+    try:
+        yield reader
+    finally:
+        for process in reader.beside:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_listing_of_a_page_runs(page: Path, tmp_path: Path, database_url: str) -> None:
+    found = listings(page)
+    unknown = [listing for listing in found if listing.language not in KNOWN]
+    assert not unknown, f"{page.name}: what is a listing in {unknown[0].language!r}, line {unknown[0].line}?"
+    with reading(tmp_path, database_url) as reader:
+        for listing in found:
+            reader.follow(listing)
+        sql = "\n".join(listing.text for listing in found if listing.language == "sql")
+        if sql:
+            reader.run_sql(sql)
+
+
+def test_pages_link_only_to_what_is_there() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
