@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install -qq --disable-pip-version-check
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench snapshot lock clean
+.PHONY: help up test lint format bench pictures snapshot lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -26,7 +26,10 @@ format: .venv/.dev ## put the code into the house's form
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: .venv/.dev ## measure against the yardstick; writes benchmarks/results
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks
+
+pictures: .venv/.dev ## make the pictures of the docs from the real thing
+	@$(BIN)/python docs/pictures.py
 
 snapshot: .venv/.dev ## write schema.snapshot.sql anew after a migration was added
 	@$(BIN)/python tests/migrations/snapshot.py

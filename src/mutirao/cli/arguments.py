@@ -7,7 +7,7 @@ import typer
 Assignments = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="ATTR=VALUE …",
+        metavar="ATTR=VALUE",
         help="By the attribute's type: stage=new, price=9.90, due=2031-12-24. As JSON with := such as hotel:=null",
     ),
 ]
@@ -20,7 +20,7 @@ JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's number.")]
 
 FlowAddresses = Annotated[
     list[str],
-    typer.Argument(metavar="MODULE:FLOW …", help="module:Flow, path/file.py:Flow, or a whole module or file."),
+    typer.Argument(metavar="MODULE:FLOW", help="module:Flow, path/file.py:Flow, or a whole module or file."),
 ]
 
 FlowOption = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only of this flow.")]

@@ -59,9 +59,9 @@ class Board:
     def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
         parts = [self._header(view, rate, up_for), self._task_table(view)]
         if view.finished:
-            parts += [Text("Last finished", "bold"), _finished_table(view.finished)]
+            parts += [Text("\nLast finished", "bold"), _finished_table(view.finished)]
         if view.exceptions:
-            parts += [Text("Somebody must look at", "bold red"), _exception_table(view.exceptions)]
+            parts += [Text("\nSomebody must look at", "bold red"), _exception_table(view.exceptions)]
         return Group(*parts, self._try(view))
 
     def line(self, view: View, rate: float) -> str:
@@ -78,10 +78,10 @@ class Board:
         return line
 
     def _header(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
-        done, failed = sum(self.tally.done.values()), sum(self.tally.failed.values())
+        done = sum(self.tally.done.values())
         lines = [
             Text("database  ", "dim").append(self.where, "default"),
-            Text("jobs      ", "dim").append(f"{done:,} done, {failed:,} tries failed, {rate:.1f} a second", "default"),
+            Text("jobs      ", "dim").append(f"{done:,} done, {rate:.1f} a second", "default"),
         ]
         if view.silent_for is not None:
             lines.append(Text(_silence(view.silent_for), "bold red"))
@@ -116,7 +116,7 @@ class Board:
         hints = [
             hint.format(last=last, stuck=stuck) for hint in self.hints if stuck is not None or "{stuck}" not in hint
         ]
-        lines = Text("In another terminal\n", "bold")
+        lines = Text("\nIn another terminal\n", "bold")
         return lines.append("\n".join(f"  {hint}" for hint in hints), "cyan")
 
 
@@ -138,7 +138,7 @@ def _finished_table(finished: Sequence[Finished]) -> Table:
         instance = each.instance
         took = render.span(instance.closed_at - instance.started_at) if instance.closed_at else ""
         ending = render.status(instance.status)
-        table.add_row(f"  {instance.id}", ending, took, Text(in_short(each.trace), no_wrap=True, overflow="ellipsis"))
+        table.add_row(f"  {instance.id}", ending, took, render.one_line(in_short(each.trace)))
     return table
 
 
@@ -147,5 +147,5 @@ def _exception_table(exceptions: Sequence[Instance]) -> Table:
     for each in exceptions:
         reason = (each.reasons or [{}])[0]
         why = f"{reason.get('task', reason.get('code', ''))}: {reason.get('error', '')}"
-        table.add_row(f"  {each.id}", render.ago(each.started_at), Text(why, no_wrap=True, overflow="ellipsis"))
+        table.add_row(f"  {each.id}", render.ago(each.started_at), render.one_line(why))
     return table

@@ -7,8 +7,8 @@ import typer
 
 from mutirao.cli.arguments import Databases
 from mutirao.cli.output import console
-from mutirao.cli.service import log_to_console, serve
-from mutirao.cli.session import open_engine, run
+from mutirao.cli.service import log_to_console, run_service, serve
+from mutirao.cli.session import open_engine
 from mutirao.worker import Clock
 
 app = typer.Typer(add_completion=False)
@@ -21,7 +21,7 @@ def clock(database: Databases = None) -> None:
     Example: mutirao clock --database postgresql://mutirao@db.example.org/mutirao
     """
     log_to_console()
-    run(_keep_time(database or [None]))
+    run_service(_keep_time(database or [None]))
 
 
 async def _keep_time(databases: Sequence[str | None]) -> None:

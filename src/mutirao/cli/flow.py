@@ -14,7 +14,7 @@ from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
 from mutirao.database.engine import Engine
-from mutirao.database.record import FlowRecord
+from mutirao.database.record import FlowRecord, VersionRecord
 from mutirao.errors import MutiraoError, OperatorError, RequestError
 from mutirao.language import Flow, load_flows
 from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term, encode_document
@@ -58,24 +58,26 @@ def show(
     Example: mutirao flow show travel
     """
 
-    async def look(engine: Engine) -> tuple[Definition, FlowRecord]:
+    async def look(engine: Engine) -> tuple[Definition, FlowRecord, list[VersionRecord]]:
         newest = await engine.definition(name)
         [record] = await engine.flows(name)
+        versions = await engine.versions(name)
         if version is None:
-            return newest, record
+            return newest, record, versions
         if not 1 <= version <= record.version:
             raise RequestError(
                 "unknown_version", f'flow "{name}" has the versions 1 to {record.version}: got {version}'
             )
-        return await engine.definition(name, version), record
+        return await engine.definition(name, version), record, versions
 
-    definition, record = visit(database, look)
+    definition, record, versions = visit(database, look)
     if json:
         document = msgspec.json.decode(encode_document(definition))
         return print_json({"version": version or record.version, "live": record.live, **document})
-    console.print(_facts(definition, record, version or record.version))
-    console.print(_attributes(definition))
-    return console.print(_tasks(definition))
+    facts = _facts(definition, record, version or record.version)
+    for part in (facts, _attributes(definition), _tasks(definition), _versions(versions)):
+        console.print(part, end="\n\n")
+    return None
 
 
 @app.command()
@@ -186,6 +188,13 @@ def _tasks(definition: Definition) -> Any:
         timeout = render.span(task.timeout) if task.timeout else ""
         numbers = (str(task.retries), timeout, str(task.priority) if task.priority else "")
         table.add_row(Text(task.name), task.fires, *numbers, Text(_condition(task)))
+    return table
+
+
+def _versions(versions: Sequence[VersionRecord]) -> Any:
+    table = render.table("version", "made", "by", "open instances", numbers=("version", "open instances"))
+    for each in versions:
+        table.add_row(str(each.number), render.moment(each.made_at), Text(each.made_by), f"{each.open:,}")
     return table
 
 

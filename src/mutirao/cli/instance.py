@@ -1,6 +1,7 @@
 """`mutirao instance`: start, look at and steer instances."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Annotated, Any
 
@@ -15,10 +16,11 @@ from mutirao.cli.job import job_table
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json, progress
 from mutirao.cli.session import visit
-from mutirao.cli.story import story_table, tell
+from mutirao.cli.story import Event, story_table, tell
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord, TraceRow
 from mutirao.errors import RequestError
+from mutirao.model import Definition
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Runs of flows. Example: mutirao instance list")
 
@@ -26,6 +28,18 @@ _LAST_ROWS = 6
 _MANY = 5000
 
 Act = Callable[[Engine], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Told:
+    """An instance with what happened to it."""
+
+    instance: Instance
+    definition: Definition
+    trace: list[TraceRow]
+
+    def events(self) -> list[Event]:
+        return tell(self.trace, self.definition)
 
 
 @app.command()
@@ -80,20 +94,21 @@ def list_instances(
     Example: mutirao instance list --flow travel --status open.exception
     """
 
-    async def look(engine: Engine) -> list[Instance]:
+    async def look(engine: Engine) -> tuple[list[Instance], dict[str, Definition]]:
         wanted = None
         if where is not None:
             if flow is None:
                 raise RequestError("wrong_call", "--where needs --flow: an attribute belongs to a flow")
             wanted = search_text(await engine.definition(flow), where)
-        return await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
+        found = await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
+        return found, {name: await engine.definition(name) for name in {each.flow for each in found}}
 
-    found = visit(database, look)
+    found, definitions = visit(database, look)
     if json:
         return print_json(found)
     if not found:
         return console.print("No instances.", highlight=False)
-    console.print(_instance_table(found))
+    console.print(_instance_table(found, definitions))
     if len(found) == limit:
         console.print(f"Older ones: --before {found[-1].id}", style="dim", highlight=False)
     return None
@@ -106,20 +121,21 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     Example: mutirao instance show 17
     """
 
-    async def look(engine: Engine) -> tuple[Instance, list[JobRecord], list[TraceRow]]:
-        found = await engine.instance(instance)
-        return found, await engine.jobs(instance), await engine.trace(instance)
+    async def look(engine: Engine) -> tuple[Told, list[JobRecord]]:
+        return await _told(engine, instance), await engine.jobs(instance)
 
-    found, jobs, trace = visit(database, look)
+    told, jobs = visit(database, look)
+    found = told.instance
     if json:
-        return print_json({"instance": found, "jobs": jobs, "trace": trace[-_LAST_ROWS:]})
+        return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:]})
+    state = render.ordered(found.state, told.definition)
     console.print(_facts(found))
-    _print_section("State", render.facts({name: render.value(given) for name, given in found.state.items()}))
+    _print_section("State", render.facts({name: render.value(given) for name, given in state.items()}))
     if found.reasons:
         _print_section("Why it is an exception", render.facts(dict(map(_reason, found.reasons))))
     if jobs:
         _print_section("Jobs", job_table(jobs))
-    _print_section("What happened last", story_table(tell(trace)[-_LAST_ROWS:], found.started_at))
+    _print_section("What happened last", story_table(told.events()[-_LAST_ROWS:], found.started_at))
     return None
 
 
@@ -129,16 +145,12 @@ def trace(instance: InstanceId, database: Database = None, json: Json = False) -
 
     Example: mutirao instance trace 17
     """
-
-    async def look(engine: Engine) -> tuple[Instance, list[TraceRow]]:
-        return await engine.instance(instance), await engine.trace(instance)
-
-    found, rows = visit(database, look)
+    told = visit(database, lambda engine: _told(engine, instance))
     if json:
-        return print_json(rows)
-    console.print(_facts(found))
+        return print_json(told.trace)
+    console.print(_facts(told.instance))
     console.print()
-    return console.print(story_table(tell(rows), found.started_at))
+    return console.print(story_table(told.events(), told.instance.started_at))
 
 
 @app.command("set")
@@ -210,16 +222,22 @@ def _steer(database: str | None, instance: int, act: Act) -> None:
     console.print(Text(f"Instance {instance} is ").append_text(render.status(found.status)).append("."))
 
 
+async def _told(engine: Engine, instance: int) -> Told:
+    found = await engine.instance(instance)
+    return Told(found, await engine.definition(found.flow, found.version), await engine.trace(instance))
+
+
 async def _change(engine: Engine, instance: int, values: list[str] | None) -> dict[str, Any]:
     found = await engine.instance(instance)
     return read_assignments(await engine.definition(found.flow, found.version), values)
 
 
-def _instance_table(found: list[Instance]) -> Any:
+def _instance_table(found: Sequence[Instance], definitions: Mapping[str, Definition]) -> Any:
     table = render.table("id", "flow", "status", "started", "state", numbers=("id",), loose=("state",))
     for each in found:
         because = f"{', '.join(str(reason['code']) for reason in each.reasons)}: " if each.reasons else ""
-        about = Text(because, "red").append(render.state(each.state), "default")
+        state = render.state(render.ordered(each.state, definitions[each.flow]))
+        about = render.one_line(Text(because, "red").append(state, "default"))
         table.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
     return table
 

@@ -23,7 +23,6 @@ app = typer.Typer(
 )
 
 _STATUSES = ("ready", "waiting", "held", "running", "parked", "failed")
-_ALL = 2**31
 
 
 @app.command("list")
@@ -61,14 +60,13 @@ def show(job: JobId, database: Database = None, json: Json = False) -> None:
 
     Example: mutirao job show 41
     """
-    found = visit(database, lambda engine: _find(engine, job))
+    found = visit(database, lambda engine: engine.job(job))
     if json:
         return print_json(found)
     console.print(_facts(found))
     if found.error:
         console.print("\n[bold]Last error[/bold]")
-        text = str(found.error.get("traceback") or found.error.get("error") or found.error.get("code"))
-        console.print(Text(text.rstrip()), soft_wrap=True)
+        console.print(Text(_error(found, "traceback", "error", "code").rstrip()), soft_wrap=True)
     return None
 
 
@@ -104,20 +102,13 @@ def _steer(database: str | None, job: int, done: str, act: Callable[[Engine, Job
     """Do it, and say how the job's instance stands then."""
 
     async def steer(engine: Engine) -> tuple[JobRecord, Instance]:
-        found = await _find(engine, job)
+        found = await engine.job(job)
         await act(engine, found)
         return found, await engine.instance(found.instance)
 
     found, instance = visit(database, steer)
     line = Text(f"Job {job} ({found.task}) {done}; instance {instance.id} is ")
     console.print(line.append_text(render.status(instance.status)).append("."))
-
-
-async def _find(engine: Engine, number: int) -> JobRecord:
-    for job in await engine.jobs(limit=_ALL):
-        if job.id == number:
-            return job
-    raise RequestError("unknown_job", f"there is no job {number}; it may have ended")
 
 
 def job_table(jobs: Sequence[JobRecord]) -> Table:
@@ -134,12 +125,19 @@ def job_table(jobs: Sequence[JobRecord]) -> Table:
 
 
 def _about(job: JobRecord) -> Text:
+    text = _error(job, "error", "code")
     if job.status == "running":
-        return Text(f"at {job.worker}, leased until {render.moment(job.lease_until)}")
-    error = str((job.error or {}).get("error") or "")
-    if job.status == "waiting":
-        return Text(f"again at {render.moment(job.due_at)}: {error}")
-    return Text(error)
+        text = f"at {job.worker}, leased until {render.moment(job.lease_until)}"
+    elif job.status == "waiting":
+        text = f"again at {render.moment(job.due_at)}: {text}"
+    return render.one_line(text)
+
+
+def _error(job: JobRecord, *keys: str) -> str:
+    """The first of these that is known. The job that stands for an instance's exceptions has a list of reasons."""
+    found = job.error or {}
+    reasons: list[dict[str, Any]] = found if isinstance(found, list) else [found]
+    return "; ".join(str(next((each[key] for key in keys if each.get(key)), "")) for each in reasons)
 
 
 def _facts(job: JobRecord) -> Any:

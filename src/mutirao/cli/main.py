@@ -56,7 +56,7 @@ app = typer.Typer(cls=_LazyGroup, no_args_is_help=True, pretty_exceptions_enable
 def mutirao() -> None:
     """Durable processes that span programs, people, devices and companies, on PostgreSQL alone.
 
-    Example: mutirao db status
+    Example: mutirao up
     """
 
 

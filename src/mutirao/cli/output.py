@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from mutirao.model.value import ENCODER
+
 console = Console()
 """Results. Anything else that people should see meanwhile belongs on `progress`."""
 
@@ -13,7 +15,7 @@ progress = Console(stderr=True)
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout: dataclasses, dates and decimals included."""
-    console.file.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    console.file.write(msgspec.json.format(ENCODER.encode(value), indent=2).decode() + "\n")
 
 
 def human_size(size: float) -> str:

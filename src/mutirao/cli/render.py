@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from mutirao.model import Definition
+from mutirao.model.value import ENCODER
 
 _COLOURS = {
     "open.running": "cyan",
@@ -25,17 +27,18 @@ _LONG = 60
 
 def table(*columns: str, numbers: Iterable[str] = (), loose: Iterable[str] = ()) -> Table:
     """A table with a rule under its head. `numbers` stand to the right; `loose` columns give way when it is narrow."""
-    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
     for column in columns:
-        is_loose = column in loose
-        made.add_column(
-            column,
-            justify="right" if column in numbers else "left",
-            no_wrap=True,
-            overflow="ellipsis" if is_loose else "fold",
-            ratio=1 if is_loose else None,
-        )
+        # Rich narrows those that may wrap before it touches the others.
+        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=column not in loose)
     return made
+
+
+def one_line(text: Text | str) -> Text:
+    """For a loose column: cut where it ends, not wrapped."""
+    line = Text(text) if isinstance(text, str) else text
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
 
 
 def facts(rows: Mapping[str, Any]) -> Table:
@@ -54,12 +57,18 @@ def value(given: Any) -> str:
     """As JSON, but a text without its quotes where that is clear."""
     if isinstance(given, str) and given and given == given.strip() and given not in ("null", "true", "false"):
         return shortened(given)
-    return shortened(msgspec.json.encode(given).decode())
+    return shortened(ENCODER.encode(given).decode())
 
 
 def state(values: Mapping[str, Any]) -> str:
     """What is known, in one line."""
     return ", ".join(f"{name} {value(given)}" for name, given in values.items() if given is not None)
+
+
+def ordered(values: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+    """A state as its flow declares it: jsonb keeps no order."""
+    names = [each.name for each in definition.attributes if each.name in values]
+    return {name: values[name] for name in [*names, *(name for name in values if name not in names)]}
 
 
 def shortened(text: str, length: int = _LONG) -> str:

@@ -8,16 +8,19 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
+from rich.console import Console
 from rich.text import Text
 
 from mutirao.cli.output import progress
+from mutirao.cli.session import StoppedAtOnce, run
 
 _SIGNALED = 128  # what shells add to a signal's number
+_GRACE = 3.0  # how long "at once" may take: to give jobs back, when there is a server to give them to
 
 
 class Service(Protocol):
@@ -25,30 +28,76 @@ class Service(Protocol):
     def stop(self) -> None: ...
 
 
-async def serve(services: Sequence[Service]) -> None:
-    """Run them side by side until they have stopped."""
-    running = [asyncio.create_task(service.run()) for service in services]
-    try:
-        with _stopping_by_signal(services) as signals:
-            await _all_or_none(running, services)
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-    if len(signals) > 1:
-        sys.exit(_SIGNALED + signals[-1])
+def run_service(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a program that will `serve`. Told to stop before it does, it has nothing to finish, and ends well."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    run(coroutine)
 
 
-async def _all_or_none(running: Sequence[asyncio.Task[None]], services: Sequence[Service]) -> None:
-    ended, others = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
-    failed = [error for task in ended if (error := task.exception()) is not None]
-    if failed:
-        for service in services:
+async def serve(services: Sequence[Service], say: Console = progress) -> None:
+    """Run them side by side until they have stopped; `say` is where people are told that they are stopping."""
+    crew = _Crew(services, say)
+    await crew.run()
+    if crew.is_stopped_at_once:
+        raise StoppedAtOnce(_SIGNALED + crew.signals[-1])
+
+
+class _Crew:
+    def __init__(self, services: Sequence[Service], say: Console) -> None:
+        self._services = services
+        self._say = say
+        self._running: list[asyncio.Task[None]] = []
+        self.signals: list[int] = []
+
+    @property
+    def is_stopped_at_once(self) -> bool:
+        return len(self.signals) > 1
+
+    async def run(self) -> None:
+        self._running = [asyncio.create_task(service.run()) for service in self._services]
+        try:
+            with self._hearing_signals():
+                await self._run_all_or_none()
+        finally:
+            self._cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _run_all_or_none(self) -> None:
+        ended, others = await asyncio.wait(self._running, return_when=asyncio.FIRST_EXCEPTION)
+        failed = [error for task in ended if not task.cancelled() and (error := task.exception()) is not None]
+        if failed:
+            self._stop()
+            self._stop()  # at once: what they need to finish may be just what failed
+            if others:
+                await asyncio.wait(others, timeout=_GRACE)
+            raise failed[0]
+
+    @contextmanager
+    def _hearing_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._hear, number)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    def _hear(self, number: int) -> None:
+        self.signals.append(number)
+        self._stop()
+        if self.is_stopped_at_once:
+            asyncio.get_running_loop().call_later(_GRACE, self._cancel)
+        else:
+            self._say.print("Stopping: what runs may finish. Once more to stop at once.", style="dim")
+
+    def _stop(self) -> None:
+        for service in self._services:
             service.stop()
-            service.stop()  # at once: what they need to finish may be just what failed
-        if others:
-            await asyncio.wait(others)
-        raise failed[0]
+
+    def _cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
 
 
 async def is_set_within(event: asyncio.Event, time: timedelta) -> bool:
@@ -58,28 +107,6 @@ async def is_set_within(event: asyncio.Event, time: timedelta) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-@contextmanager
-def _stopping_by_signal(services: Sequence[Service]) -> Iterator[list[int]]:
-    """The signals that have come, in order."""
-    loop = asyncio.get_running_loop()
-    come: list[int] = []
-
-    def stop(number: int) -> None:
-        come.append(number)
-        if len(come) == 1:
-            progress.print("Stopping: what runs may finish. Once more to stop at once.", style="dim")
-        for service in services:
-            service.stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield come
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 class OneLineFormatter(logging.Formatter):
@@ -107,9 +134,15 @@ def log_to_console() -> None:
     logger = logging.getLogger("mutirao")
     logger.handlers = [handler]
     logger.setLevel(logging.INFO)
-    quiet_pool()
+    _quiet_pool()
 
 
-def quiet_pool() -> None:
+def log_nothing() -> None:
+    """For a program that shows all that matters by itself."""
+    logging.getLogger("mutirao").handlers = [logging.NullHandler()]
+    _quiet_pool()
+
+
+def _quiet_pool() -> None:
     """The pool warns of each connection that it loses; whoever needed it is told by an error of ours."""
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)

@@ -17,6 +17,14 @@ INTERRUPTED = 130
 Result = TypeVar("Result")
 
 
+class StoppedAtOnce(Exception):
+    """Somebody insisted: everything is given back, and the process ends here and now."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 def visit(database: str | None, action: Callable[[Engine], Awaitable[Result]]) -> Result:
     async def act() -> Result:
         async with open_engine(database) as engine:
@@ -31,6 +39,11 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(coroutine)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except StoppedAtOnce as stopped:
+        # Python would wait for the threads in which users' functions still run.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(stopped.code)
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.database.record import TraceRow
+from mutirao.model import Definition
 
 EXCEPTION_TASK = "_EXCPT"
 
@@ -48,7 +49,7 @@ class Event:
     """Where the instance went by this; empty when it stayed as it was."""
 
 
-def tell(rows: Sequence[TraceRow]) -> list[Event]:
+def tell(rows: Sequence[TraceRow], definition: Definition) -> list[Event]:
     events: list[Event] = []
     before: Mapping[str, Any] = {}
     status = ""
@@ -59,7 +60,7 @@ def tell(rows: Sequence[TraceRow]) -> list[Event]:
                 what=_what(row),
                 is_bad=row.kind in _BAD or _is_failed_try(row),
                 who=row.writer if row.kind in _STEERED and row.state is not None else "",
-                changed={} if row.state is None else _changes(before, row.state),
+                changed={} if row.state is None else _changes(before, render.ordered(row.state, definition)),
                 note=_note(row),
                 fired=[task for task in row.fired if task != EXCEPTION_TASK],
                 status=row.status if row.status != status else "",

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -13,11 +12,12 @@ import typer
 from mutirao.cli.arguments import Databases, FlowAddresses
 from mutirao.cli.output import console, progress
 from mutirao.cli.rate import Rate
-from mutirao.cli.service import is_set_within, log_to_console, serve
-from mutirao.cli.session import open_engine, run
+from mutirao.cli.service import is_set_within, log_to_console, run_service, serve
+from mutirao.cli.session import open_engine
 from mutirao.database.engine import Engine
+from mutirao.errors import FlowError
 from mutirao.language import Loaded, load
-from mutirao.worker import Worker
+from mutirao.worker import Worker, WorkerOptions
 
 app = typer.Typer(add_completion=False)
 
@@ -25,15 +25,6 @@ log = logging.getLogger(__name__)
 
 _SHOW_EVERY = timedelta(seconds=0.5)
 _LOG_EVERY = timedelta(seconds=60)
-
-
-@dataclass(frozen=True)
-class Settings:
-    concurrency: int
-    threads: int
-    lease: timedelta
-    name: str | None
-    clock: bool
 
 
 @app.command()
@@ -52,34 +43,30 @@ def worker(
 
     Example: mutirao worker travel.py:Travel --concurrency 50
     """
-    loaded = load(*flows)
-    settings = Settings(concurrency, threads, timedelta(seconds=lease), name, not no_clock)
+    loaded = load_work(flows)
+    options = WorkerOptions(name, concurrency, threads, timedelta(seconds=lease), clock=not no_clock)
     log_to_console()
-    run(_work(loaded, database or [None], settings))
+    run_service(_work(loaded, database or [None], options))
 
 
-async def _work(loaded: Loaded, databases: Sequence[str | None], settings: Settings) -> None:
+def load_work(addresses: Sequence[str]) -> Loaded:
+    """The flows with the functions that do their tasks; refused when there is none to call."""
+    loaded = load(*addresses)
+    if not loaded.handlers:
+        raise FlowError("nothing_to_do", f"{', '.join(addresses)}: no task has a function, so there is no work to do")
+    return loaded
+
+
+async def _work(loaded: Loaded, databases: Sequence[str | None], options: WorkerOptions) -> None:
     async with AsyncExitStack() as stack:
-        engines = [await stack.enter_async_context(open_engine(each, settings.name)) for each in databases]
-        workers = [_worker(engine, loaded, settings) for engine in engines]
+        engines = [await stack.enter_async_context(open_engine(each, options.name)) for each in databases]
+        workers = [Worker(engine, [*loaded.flows, *loaded.handlers], options) for engine in engines]
         for engine, each in zip(engines, workers, strict=True):
             await _put_in_place(engine, loaded)
             console.print(f"{each.name} is ready for {_described(loaded)}; {engine}", highlight=False, soft_wrap=True)
         await serve([*workers, Counts(workers)])
     done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)
     console.print(f"Stopped. {done:,} done, {failed:,} failed.", highlight=False)
-
-
-def _worker(engine: Engine, loaded: Loaded, settings: Settings) -> Worker:
-    return Worker(
-        engine,
-        [*loaded.flows, *loaded.handlers],
-        name=settings.name,
-        concurrency=settings.concurrency,
-        threads=settings.threads,
-        lease=settings.lease,
-        clock=settings.clock,
-    )
 
 
 async def _put_in_place(engine: Engine, loaded: Loaded) -> None:

@@ -9,18 +9,21 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from itertools import islice
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mutirao.database.address import Address, resolve
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.migrate import ensure_current, upgrade
-from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, TraceRow
+from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, TraceRow, VersionRecord
 from mutirao.database.sql import query
 from mutirao.errors import OperatorError, RequestError
 from mutirao.model import Change, Definition, encode_document, from_document
@@ -29,6 +32,8 @@ from mutirao.model.plain import encode_plain
 
 # Large enough that the cost of a call vanishes, small enough that one does not hold its locks for long.
 START_BATCH = 5000
+
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 R = TypeVar("R")
 
@@ -43,6 +48,11 @@ class HasState(HasDefinition, Protocol):
     """A state to start with: an object of such a class."""
 
     def encode_state(self) -> bytes: ...
+
+
+async def _read_exact_numbers(connection: AsyncConnection[Any]) -> None:
+    """A number in a state is exact; a float would not be."""
+    set_json_loads(_DECODER.decode, connection)
 
 
 class Engine:
@@ -64,6 +74,7 @@ class Engine:
                 min_size=1,
                 max_size=8,
                 open=False,
+                configure=_read_exact_numbers,
                 kwargs={"autocommit": True, "application_name": self.name[:63]},
             )
             await pool.open()
@@ -138,6 +149,10 @@ class Engine:
         if row is None:
             raise RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
         return from_document(row[0])
+
+    async def versions(self, flow: str, *, limit: int = 10) -> list[VersionRecord]:
+        """The newest versions of a flow."""
+        return await self._rows(VersionRecord, "versions", [flow, limit])
 
     async def _flow_names(self) -> list[str]:
         return [each.name for each in await self.flows()]
@@ -243,6 +258,12 @@ class Engine:
         return await self._rows(
             JobRecord, "jobs", {"instance": instance, "status": status, "flow": flow, "limit": limit}
         )
+
+    async def job(self, job: int) -> JobRecord:
+        found = await self._rows(JobRecord, "job", [job])
+        if not found:
+            raise RequestError("unknown_job", f"there is no job {job}; it may have ended")
+        return found[0]
 
     async def backlog(self) -> list[Backlog]:
         return await self._rows(Backlog, "backlog", [])

@@ -36,18 +36,18 @@ class Listener:
                 if self._connection is None or self._connection.closed:
                     await self.open()
                 self._heard(EVERYBODY)
-                backoff.reset()
-                await self._listen()
+                await self._listen(backoff)
             except psycopg.Error:
                 await self.close()
             except MutiraoError as error:
                 if not is_lost(error):
                     raise
-                await backoff.wait()
+            await backoff.wait()
 
-    async def _listen(self) -> None:
+    async def _listen(self, backoff: Backoff) -> None:
         if self._connection is not None:
             async for notification in self._connection.notifies():
+                backoff.reset()
                 self._heard(notification.payload)
 
     async def close(self) -> None:

@@ -4,19 +4,22 @@ One `Line` is one connection. Calls on it go one after another; a worker that wa
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
-from mutirao.database.connection import connect, refusal_of, refusals
+from mutirao.database.connection import connect, refusal_of
 from mutirao.database.sql import query
-from mutirao.errors import MutiraoError, OperatorError
+from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 # A look takes microseconds. One that takes this long is a condition gone wrong, and is found by trying job by job.
 LOOK_LIMIT = timedelta(seconds=10)
+
+# SQLSTATEs that begin so: a value too large, a JSON too deep.
+_LIMIT_EXCEEDED = "54"
 
 
 class Told(NamedTuple):
@@ -34,12 +37,13 @@ class Told(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a job ended: by a change or by an error, each as JSON text."""
+    """How a job ended: by a change or by an error, each as JSON text. `postponed`: how often it was told `busy`."""
 
     job: int
     attempt: int
     change: str | None
     error: str | None
+    postponed: int = 0
 
 
 class Ticked(NamedTuple):
@@ -51,7 +55,7 @@ class Ticked(NamedTuple):
     next_in: float | None
 
 
-class LookTooLongError(MutiraoError):
+class LookTooLong(RequestError):
     """A turn was stopped because some condition in it took too long."""
 
 
@@ -63,23 +67,13 @@ class _RawLoader(Loader):
 
 
 class Line:
-    """A worker's connection; made anew by `connected` when it broke."""
+    """A worker's connection; made anew when it broke. Calls on it wait for one another."""
 
     def __init__(self, url: str, name: str) -> None:
-        self._url = url
-        self._name = name
+        self.url = url
+        self.name = name
         self._connection: psycopg.AsyncConnection[Any] | None = None
-
-    async def connected(self) -> psycopg.AsyncConnection[Any]:
-        if self._connection is None or self._connection.closed:
-            milliseconds = int(LOOK_LIMIT.total_seconds() * 1000)
-            connection = await connect(
-                self._url, application_name=self._name[:63], options=f"-c statement_timeout={milliseconds}"
-            )
-            connection.adapters.register_loader("jsonb", _RawLoader)
-            connection.prepare_threshold = 0
-            self._connection = connection
-        return self._connection
+        self._calling = asyncio.Lock()
 
     async def turn(
         self, worker: str, done: Sequence[Done], tasks: Sequence[int], room: int, lease: timedelta
@@ -95,37 +89,55 @@ class Line:
             room,
             lease,
         )
-        try:
-            found = await (await self.connected()).execute(query("turn"), values)
-            return [Told._make(row) for row in await found.fetchall()]
-        except psycopg.errors.QueryCanceled as error:
-            raise LookTooLongError("condition_failed", "a condition took longer than a look may take") from error
-        except psycopg.Error as error:
-            raise refusal_of(error) from error
+        return [Told._make(row) for row in await self._call("turn", values, _refusal_of_turn)]
 
     async def renew(self, jobs: Sequence[int], attempts: Sequence[int], lease: timedelta) -> list[int]:
         """Prolong leases; answers the jobs whose lease is lost."""
-        with refusals():
-            found = await (await self.connected()).execute(query("renew"), (list(jobs), list(attempts), lease))
-            return [job for (job,) in await found.fetchall()]
+        return [job for (job,) in await self._call("renew", (list(jobs), list(attempts), lease))]
 
     async def release(self, jobs: Sequence[int], attempts: Sequence[int]) -> None:
-        with refusals():
-            await (await self.connected()).execute(query("release"), (list(jobs), list(attempts)))
+        await self._call("release", (list(jobs), list(attempts)))
 
     async def park(self, job: int, attempt: int, change: str | None, problem: str) -> None:
-        with refusals():
-            await (await self.connected()).execute(query("park"), (job, attempt, change, problem))
+        await self._call("park", (job, attempt, change, problem))
 
     async def tick(self) -> Ticked:
-        with refusals():
-            found = await (await self.connected()).execute(query("turn_clock"))
-            row = await found.fetchone()
-            return Ticked._make(row or (0, 0, 0, None))
+        rows = await self._call("turn_clock", ())
+        return Ticked._make(rows[0])
 
     async def close(self) -> None:
         if self._connection is not None:
             await self._connection.close()
+
+    async def _call(
+        self, name: str, values: Sequence[Any], refusal: Callable[[psycopg.Error], MutiraoError] = refusal_of
+    ) -> list[tuple[Any, ...]]:
+        async with self._calling:
+            try:
+                found = await (await self._connected()).execute(query(name), values)
+                return await found.fetchall()
+            except psycopg.Error as error:
+                raise refusal(error) from error
+
+    async def _connected(self) -> psycopg.AsyncConnection[Any]:
+        if self._connection is None or self._connection.closed:
+            milliseconds = int(LOOK_LIMIT.total_seconds() * 1000)
+            connection = await connect(
+                self.url, application_name=self.name[:63], options=f"-c statement_timeout={milliseconds}"
+            )
+            connection.adapters.register_loader("jsonb", _RawLoader)
+            connection.prepare_threshold = 0
+            self._connection = connection
+        return self._connection
+
+
+def _refusal_of_turn(error: psycopg.Error) -> MutiraoError:
+    """As elsewhere, but for two that the driver counts among lost connections: to send the same again does not help."""
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return LookTooLong("condition_failed", "a condition took longer than a look may take")
+    if (error.sqlstate or "").startswith(_LIMIT_EXCEEDED):
+        return RequestError("too_large", f"the server cannot take this: {error.diag.message_primary}")
+    return refusal_of(error)
 
 
 class Backoff:

@@ -20,6 +20,17 @@ class FlowRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """One version of a flow; `open` counts its open instances."""
+
+    number: int
+    made_at: datetime
+    made_by: str
+    newest: bool
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One run of a flow. `reasons` says why it is an exception, each with a `code`."""
 

@@ -78,8 +78,9 @@ class TestServer:
         try:
             yield self.url(name)
         finally:
-            async with await self._admin() as admin:
-                await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            # As superuser: an autovacuum worker may be in it, whom nobody else may turn out.
+            async with await AsyncConnection.connect(self.superuser_url("postgres"), autocommit=True) as superuser:
+                await superuser.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     async def _clone_template(self, admin: AsyncConnection[Any], name: str) -> None:
         while True:

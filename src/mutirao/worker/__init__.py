@@ -5,6 +5,7 @@
 """
 
 from mutirao.worker.clock import Clock
-from mutirao.worker.worker import Worker, WorkerOptions
+from mutirao.worker.options import WorkerOptions
+from mutirao.worker.worker import Worker
 
 __all__ = ["Clock", "Worker", "WorkerOptions"]

@@ -2,35 +2,53 @@
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from mutirao.database.protocol import Done
-from mutirao.worker.running import Outcome, Running, failure, run_async
+from mutirao.database.protocol import Done, Line
+from mutirao.language.handler import Handler
+from mutirao.worker.options import WorkerOptions
+from mutirao.worker.running import Outcome, Running, failure
 from mutirao.worker.thread import Threads
 from mutirao.worker.transaction import Transactions
 
 log = logging.getLogger(__name__)
 
+# Between two reports of a job whose instance somebody else is writing; doubled each time.
+_SHORTEST_PAUSE = 0.005
+_LONGEST_PAUSE = 1.0
+
 
 class Desk:
-    """`woken` is called when something has ended. Jobs are known by their attempt, which is never used twice."""
+    """Jobs are known by their attempt, which is never used twice.
 
-    def __init__(self, transactions: Transactions, threads: int, woken: Callable[[], None]) -> None:
+    `reporting` is called when something has ended that can be reported, `freed` when a place has become free without.
+    """
+
+    def __init__(
+        self, line: Line, options: WorkerOptions, reporting: Callable[[], None], freed: Callable[[], None]
+    ) -> None:
         self.running: dict[int, Running] = {}
         self.ended: deque[Done] = deque()
+        self.postponed: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
-        self._transactions = transactions
-        self._threads = Threads(threads, self._finish)
-        self._woken = woken
+        self._reporting = reporting
+        self._freed = freed
         self._loop = asyncio.get_running_loop()
+        self._threads = Threads(options.threads, self._finish)
+        self._transactions = Transactions(line, options.transactions, options.transaction_limit, self._finish)
 
     @property
-    def blocking_is_full(self) -> bool:
-        """Whether the threads have enough to do."""
-        blocking = sum(1 for running in self.running.values() if not running.handler.is_async)
-        return blocking >= self._threads.capacity
+    def is_empty(self) -> bool:
+        return not (self.running or self.ended or self.postponed)
+
+    def room_for(self, handler: Handler) -> int:
+        """How many more jobs of this handler can be begun soon."""
+        if handler.transactional:
+            return self._transactions.room
+        return sys.maxsize if handler.is_async else self._threads.room
 
     def begin(self, jobs: Iterable[Running]) -> None:
         for running in jobs:
@@ -39,11 +57,12 @@ class Desk:
             if told.timeout is not None:
                 running.timer = self._loop.call_later(told.timeout, self._time_out, running)
             if running.handler.transactional:
-                running.task = self._loop.create_task(self._run_transaction(running))
+                self._transactions.submit(running)
             elif running.handler.is_async:
-                running.task = self._loop.create_task(run_async(running, self._finish))
+                running.task = self._loop.create_task(self._run_async(running))
             else:
                 self._threads.submit(running)
+        self._transactions.dispatch()
         self._threads.dispatch()
 
     def take_ended(self, most: int) -> list[Done]:
@@ -52,31 +71,47 @@ class Desk:
     def report(self, done: Done) -> None:
         """Let something be reported with the next turn."""
         self.ended.append(done)
-        self._woken()
+        self._reporting()
+
+    def postpone(self, done: Done) -> None:
+        """Let something be reported after a pause, which grows from one time to the next."""
+        self.postponed[done.attempt] = done._replace(postponed=done.postponed + 1)
+        pause = min(_SHORTEST_PAUSE * 2**done.postponed, _LONGEST_PAUSE)
+        self._loop.call_later(pause, self._resume, done.attempt)
+
+    def leased(self) -> list[tuple[int, int]]:
+        """Job and attempt of everything whose lease must be kept up."""
+        running = [(each.told.job, each.told.attempt) for each in self.running.values()]
+        return running + [(each.job, each.attempt) for each in self.postponed.values()]
 
     def withdraw(self) -> list[Running]:
         """What has been leased but not begun: taken off the desk."""
-        return [running for running in self._threads.withdraw() if self._take_off(running)]
+        waiting = self._threads.withdraw() + self._transactions.withdraw()
+        return [running for running in waiting if self._take_off(running)]
 
     def clear(self) -> list[Running]:
         """Everything that has not ended: stopped and taken off the desk."""
         return [running for running in list(self.running.values()) if self._stop(running)]
 
-    def lose(self, jobs: Iterable[int]) -> None:
-        """Somebody else has these jobs by now: what we still do for them is of no use."""
-        lost = set(jobs)
-        for running in list(self.running.values()):
-            if running.told.job in lost:
-                log.warning("job %s: the lease of attempt %s is lost", running.told.job, running.told.attempt)
-                self._stop(running)
+    def lose(self, attempt: int) -> None:
+        """Somebody else has the job by now: what we still do for it is of no use."""
+        running = self.running.get(attempt)
+        if running is not None:
+            log.warning("job %s: the lease of attempt %s is lost", running.told.job, attempt)
+            self._stop(running)
+            self._freed()
 
     def close(self) -> None:
         self._threads.close()
 
+    def _resume(self, attempt: int) -> None:
+        self.report(self.postponed.pop(attempt))
+
     def _stop(self, running: Running) -> bool:
+        was_here = self._take_off(running)
         if running.task is not None:
             running.task.cancel()
-        return self._take_off(running)
+        return was_here
 
     def _take_off(self, running: Running) -> bool:
         """False if it was off already: an outcome that comes late is not reported."""
@@ -88,19 +123,23 @@ class Desk:
     def _finish(self, running: Running, outcome: Outcome | None) -> None:
         if not self._take_off(running):
             return
-        if outcome is None or outcome.error is None:
+        if outcome is None:
+            self._freed()
+            return
+        if outcome.error is None:
             self.done += 1
         else:
             self.failed += 1
             log.info("job %s of instance %s failed: %s", running.told.job, running.told.instance, outcome.error[:300])
-        if outcome is not None:
-            self.ended.append(running.done(outcome))
-        self._woken()
+        if outcome.is_written:
+            self._freed()
+        else:
+            self.report(running.done(outcome))
 
     def _time_out(self, running: Running) -> None:
+        self._finish(running, failure(f"did not end within its timeout of {running.told.timeout:g} s", code="timeout"))
         if running.task is not None:
             running.task.cancel()
-        self._finish(running, failure(f"did not end within its timeout of {running.told.timeout:g} s", code="timeout"))
 
-    async def _run_transaction(self, running: Running) -> None:
-        self._finish(running, await self._transactions.run(running))
+    async def _run_async(self, running: Running) -> None:
+        self._finish(running, await running.call_async())

@@ -1,8 +1,8 @@
 """A job inside user code, and how it comes out of it: with a change, or with an error worth keeping."""
 
 import traceback
-from asyncio import Task, TimerHandle
-from collections.abc import Awaitable, Callable
+from asyncio import CancelledError, Task, TimerHandle
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -12,16 +12,17 @@ from mutirao.errors import Failed, MutiraoError
 from mutirao.language.handler import Handler
 from mutirao.model import Job
 
-RETURNED_NONE = "the function returned None: return the change, {} if there is none"
-
 _KEPT_CHARACTERS = 8_000
+_KEPT_LINE = 1_000
+_OURS = "mutirao."
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Either a change as JSON text, or an error as JSON text."""
+    """Either a change or an error, as JSON text. `is_written`: the database has it, there is nothing to report."""
 
     change: str | None = None
     error: str | None = None
+    is_written: bool = False
 
 
 class Running:
@@ -44,55 +45,72 @@ class Running:
     def done(self, outcome: Outcome) -> Done:
         return Done(self.told.job, self.told.attempt, outcome.change, outcome.error)
 
-    def call(self, connection: Any = None) -> Any:
+    def _call(self, connection: Any) -> Any:
         """Begin the user's function: what it returns is a change, or something to await for one."""
         handler = self.handler
         state = handler.load(self.told.state)
         return handler.call(state, self.job if handler.wants_job else None, connection)
 
+    def call(self, connection: Any = None) -> Outcome:
+        """The whole of a blocking function. In a thread nothing is above us, so nothing may pass."""
+        try:
+            return self._outcome_of(self._call(connection))
+        except BaseException as error:  # noqa: BLE001 whatever user code raises is its outcome
+            return failure_of(error)
 
-def outcome_of(running: Running, change: Any) -> Outcome:
-    if change is None:
-        return failure(RETURNED_NONE, code="returned_none")
-    return Outcome(change=running.handler.encode_change(change).decode())
+    async def call_async(self, connection: Any = None) -> Outcome:
+        """The whole of an async function. Cancelled by us it gives no outcome: whoever cancelled it knows why."""
+        try:
+            return self._outcome_of(await self._call(connection))
+        except CancelledError as error:
+            if self.ended:
+                raise
+            return failure_of(error)  # by user code itself
+        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever user code raises is its outcome
+            return failure_of(error)
+
+    def _outcome_of(self, change: Any) -> Outcome:
+        if change is None:
+            return failure("the function returned None: return the change, {} if there is none", code="returned_none")
+        try:
+            return Outcome(change=self.handler.encode_change(change).decode())
+        except MutiraoError as error:
+            return failure(error.message, code=error.code)
 
 
-def failure(text: str, *, code: str, final: bool = False) -> Outcome:
-    return Outcome(error=msgspec.json.encode({"code": code, "error": text, "final": final}).decode())
+def failure(text: str, *, code: str) -> Outcome:
+    return Outcome(error=_as_json(code=code, error=text))
 
 
 def failure_of(error: BaseException) -> Outcome:
-    """What is kept of an exception: its traceback, without our own frames above the user's."""
-    if isinstance(error, MutiraoError):
-        return failure(str(error), code=error.code)
-    frames = "".join(traceback.format_exception(error))
-    code = "failed" if isinstance(error, Failed) else type(error).__name__
-    text = msgspec.json.encode(
-        {
-            "code": code,
-            "error": f"{type(error).__name__}: {error}"[:1000],
-            "traceback": frames[-_KEPT_CHARACTERS:],
-            "final": isinstance(error, Failed),
-        }
-    )
-    return Outcome(error=text.decode())
+    """What is kept of an exception: its code, its last line, and its traceback from the user's code on."""
+    frames = traceback.format_exception(type(error), error, _from_user_code(error.__traceback__))
+    said = "".join(traceback.format_exception_only(error)).strip()
+    match error:
+        case Failed():
+            code = "failed"
+        case MutiraoError():
+            code = error.code
+        case _:
+            code = type(error).__name__
+    final = {"final": True} if isinstance(error, Failed) else {}
+    kept = "".join(frames)[-_KEPT_CHARACTERS:]
+    return Outcome(error=_as_json(code=code, error=said[:_KEPT_LINE], traceback=kept, **final))
 
 
-def run_blocking(running: Running) -> Outcome:
-    """In a thread: the whole of a blocking job."""
-    if running.ended:
-        return Outcome()
-    try:
-        return outcome_of(running, running.call())
-    except Exception as error:  # noqa: BLE001 whatever user code raises is its outcome
-        return failure_of(error)
+def _from_user_code(frames: TracebackType | None) -> TracebackType | None:
+    """Without our own frames on top, unless there are no others."""
+    found = frames
+    while found is not None and found.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        found = found.tb_next
+    return found or frames
 
 
-async def run_async(running: Running, finished: Callable[[Running, Outcome], None]) -> None:
-    """On the loop: the whole of an async job. Cancelled, it says nothing: whoever cancelled it knows why."""
-    try:
-        coroutine: Awaitable[Any] = running.call()
-        outcome = outcome_of(running, await coroutine)
-    except Exception as error:  # noqa: BLE001 whatever user code raises is its outcome
-        outcome = failure_of(error)
-    finished(running, outcome)
+def _as_json(**values: Any) -> str:
+    """User code says anything, also what PostgreSQL cannot keep: half a surrogate pair, a zero character."""
+    plain = {name: _keepable(value) if isinstance(value, str) else value for name, value in values.items()}
+    return msgspec.json.encode(plain).decode()
+
+
+def _keepable(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -3,79 +3,158 @@
 The user's function gets a connection inside an open transaction; when it returns, the change is written in the same
 transaction. Where the change may not be written now, the transaction is rolled back and the job is parked without one:
 it will run again.
+
+When the connection breaks nobody knows whether the transaction was committed, so nothing is reported: the job is gone,
+or it comes back when its lease ends.
 """
 
 import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
 import psycopg
 
-from mutirao.database.connection import refusal_of
-from mutirao.database.protocol import Line
+from mutirao.database.connection import connect, refusal_of, refusals
+from mutirao.database.protocol import Backoff, Line, is_lost
 from mutirao.database.sql import query
-from mutirao.errors import LeaseLost, MutiraoError, RequestError
-from mutirao.worker.running import RETURNED_NONE, Outcome, Running, failure, failure_of, outcome_of
+from mutirao.errors import LeaseLost, MutiraoError, OperatorError
+from mutirao.worker.running import Outcome, Running, failure
+from mutirao.worker.thread import in_thread
 
-LONGEST = timedelta(seconds=60)
+log = logging.getLogger(__name__)
 
 _PARKING = ("final_blocked", "condition_failed")
+# The server stops what we cannot, a function that blocks; but later than we do, so that it is we who say why.
+_GRACE = timedelta(seconds=2)
+
+
+class _Undo(Exception):
+    """Raised inside a transaction to have it rolled back."""
+
+    def __init__(self, outcome: Outcome | None) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 class Transactions:
-    """Runs transactional jobs, each on a connection of its own."""
+    """Runs transactional jobs on `line`'s server, each on a connection of its own, `size` of them at once.
 
-    def __init__(self, url: str, line: Line, name: str) -> None:
-        self._url = url
+    `finished` is called with each job and its outcome; None when there is none that is worth a report.
+    """
+
+    def __init__(
+        self, line: Line, size: int, limit: timedelta, finished: Callable[[Running, Outcome | None], None]
+    ) -> None:
         self._line = line
-        self._name = name
+        self._size = size
+        self._limit = limit.total_seconds()
+        milliseconds = int((limit + _GRACE).total_seconds() * 1000)
+        self._options: dict[str, Any] = {
+            "application_name": f"{line.name} transaction",
+            "options": f"-c statement_timeout={milliseconds} -c idle_in_transaction_session_timeout={milliseconds}",
+        }
+        self._finished = finished
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Running] = deque()
+        self._under_way = 0
 
-    async def run(self, running: Running) -> Outcome | None:
-        """The outcome to report, or None when the database has it already."""
-        limit = min(running.told.timeout or LONGEST.total_seconds(), LONGEST.total_seconds())
+    @property
+    def room(self) -> int:
+        """How many more jobs keep us busy without hoarding."""
+        return self._size * 2 - self._under_way - len(self._queue)
+
+    def submit(self, running: Running) -> None:
+        """To be run with the next `dispatch`."""
+        self._queue.append(running)
+
+    def dispatch(self) -> None:
+        while self._queue and self._under_way < self._size:
+            running = self._queue.popleft()
+            if not running.ended:
+                self._under_way += 1
+                running.task = self._loop.create_task(self._run(running))
+
+    def withdraw(self) -> list[Running]:
+        """What has not been begun: taken back."""
+        waiting = list(self._queue)
+        self._queue.clear()
+        return waiting
+
+    async def _run(self, running: Running) -> None:
+        timer = self._loop.call_later(self._limit, self._stop, running)
         try:
-            async with asyncio.timeout(limit):
+            self._finished(running, await self._attempt(running))
+        finally:
+            timer.cancel()
+            self._under_way -= 1
+            self.dispatch()
+
+    def _stop(self, running: Running) -> None:
+        text = f"its transaction did not end within {self._limit:g} s, the longest that this worker allows"
+        self._finished(running, failure(text, code="timeout"))
+        if running.task is not None:
+            running.task.cancel()
+
+    async def _attempt(self, running: Running) -> Outcome | None:
+        backoff = Backoff()
+        while True:
+            try:
                 if running.handler.is_async:
-                    await self._run_async(running)
+                    await self._do_async(running)
                 else:
-                    await asyncio.to_thread(self._run_blocking, running, limit)
-        except TimeoutError:
-            return failure(f"the transaction did not end within {limit:g} seconds", code="timeout")
-        except LeaseLost:
-            return None
-        except MutiraoError as error:
-            if error.code not in _PARKING:
-                return failure_of(error)
-            problem = msgspec.json.encode({"code": error.code, "error": error.message}).decode()
-            await self._line.park(running.told.job, running.told.attempt, None, problem)
-        except Exception as error:  # noqa: BLE001 whatever user code raises is its outcome
-            return failure_of(error)
+                    await in_thread(partial(self._do_blocking, running))
+                return Outcome(is_written=True)
+            except _Undo as undone:
+                return undone.outcome
+            except OperatorError as error:  # from connecting: nothing has begun
+                if not is_lost(error):
+                    return failure(error.message, code=error.code)
+                log.warning("job %s waits for the server: %s", running.told.job, error)
+                await backoff.wait()
+            except psycopg.Error as error:
+                return await self._refused(running, refusal_of(error))
+
+    async def _do_async(self, running: Running) -> None:
+        connection = await connect(self._line.url, **self._options)
+        async with connection, connection.transaction():
+            outcome = await running.call_async(connection)
+            await connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))
+
+    def _do_blocking(self, running: Running) -> None:
+        with refusals():
+            connection = psycopg.connect(self._line.url, autocommit=True, **self._options)
+        with connection, connection.transaction():
+            outcome = running.call(connection)
+            connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))
+
+    async def _refused(self, running: Running, error: MutiraoError) -> Outcome | None:
+        """The change was not written, and with it nothing that user code did in the transaction."""
+        job = running.told.job
+        if isinstance(error, LeaseLost):
+            log.info("job %s is no longer ours: its transaction was rolled back", job)
+        elif is_lost(error):
+            log.warning("job %s: %s; if it was not committed, it comes back when its lease ends", job, error)
+        elif error.code in _PARKING:
+            await self._park(running, error)
+        else:
+            return failure(error.message, code=error.code)
         return None
 
-    async def _run_async(self, running: Running) -> None:
-        opening = psycopg.AsyncConnection.connect(self._url, application_name=self._name[:63])
-        async with await opening as connection, connection.transaction():
-            ending = _ending(running, await running.call(connection))
-            try:
-                await connection.execute(query("complete_here"), ending)
-            except psycopg.Error as error:
-                raise refusal_of(error) from error
-
-    def _run_blocking(self, running: Running, limit: float) -> None:
-        # A thread cannot be stopped; the server can stop what it waits for.
-        options = f"-c statement_timeout={int(limit * 1000)} -c idle_in_transaction_session_timeout={int(limit * 1000)}"
-        opening = psycopg.Connection.connect(self._url, application_name=self._name[:63], options=options)
-        with opening as connection, connection.transaction():
-            ending = _ending(running, running.call(connection))
-            try:
-                connection.execute(query("complete_here"), ending)
-            except psycopg.Error as error:
-                raise refusal_of(error) from error
+    async def _park(self, running: Running, error: MutiraoError) -> None:
+        problem = msgspec.json.encode({"code": error.code, "error": error.message}).decode()
+        try:
+            await self._line.park(running.told.job, running.told.attempt, None, problem)
+        except MutiraoError as refused:
+            log.warning("job %s is not parked, it comes back when its lease ends: %s", running.told.job, refused)
 
 
-def _ending(running: Running, change: Any) -> tuple[int, int, str]:
-    outcome = outcome_of(running, change)
+def _ending(running: Running, outcome: Outcome, is_broken: bool) -> tuple[int, int, str]:
     if outcome.change is None:
-        raise RequestError("returned_none", RETURNED_NONE)
+        # What user code makes of a connection that breaks under it is not its own failure.
+        raise _Undo(None if is_broken else outcome)
     return running.told.job, running.told.attempt, outcome.change

@@ -5,7 +5,7 @@ while a turn was under way goes with the next, so a lone job is reported at once
 anything being tuned. Two lanes take turns, so that the database works on one batch while we run the other.
 
 A turn is tried when there is something to report, or when there may be something to do: after a notification, after a
-turn that came back full, and every few seconds in case a notification was lost.
+turn that came back full, when a job has left without a report, and every few seconds in case a notification was lost.
 
 When a turn's answer is lost nobody knows whether it happened. It is simply sent again: attempts fence, so jobs that
 have ended already answer `lost`. Jobs that were leased in the lost answer come back when their lease ends.
@@ -15,46 +15,29 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from mutirao.database.engine import Engine
 from mutirao.database.listener import EVERYBODY, Listener
-from mutirao.database.protocol import Backoff, Done, Line, LookTooLongError, Told, is_lost
-from mutirao.errors import MutiraoError
+from mutirao.database.protocol import Backoff, Done, Line, LookTooLong, Told, is_lost
+from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
 from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
 from mutirao.worker.clock import Clock
 from mutirao.worker.desk import Desk
+from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Running
-from mutirao.worker.transaction import Transactions
 
 log = logging.getLogger(__name__)
 
 _LANES = 2
 _MOST_IN_A_TURN = 200
-
-
-@dataclass(frozen=True)
-class WorkerOptions:
-    """How a worker works; each has a default that does for most.
-
-    `concurrency` is how many jobs are inside user code at once, `threads` how many of them may be blocking functions.
-    A `lease` is how long a job stays with a worker that is not heard of. With `clock` the worker also looks after time,
-    so that a lone worker needs nobody else.
-    """
-
-    name: str | None = None
-    concurrency: int = 400
-    threads: int = 16
-    lease: timedelta = timedelta(seconds=60)
-    poll: timedelta = timedelta(seconds=5)
-    clock: bool = True
+# How long a worker that stops at once waits for the server to take its last words.
+_LAST_WORDS_SECONDS = 2
 
 
 class Worker:
@@ -69,8 +52,10 @@ class Worker:
         self._lease = options.lease
         self._poll = options.poll
         self._clock = Clock(engine) if options.clock else None
-        self._line = Line(engine.url, f"{self.name} leases")
-        self._desk = Desk(Transactions(engine.url, self._line, self.name), options.threads, self._wake)
+        self._line = Line(engine.url, self.name)
+        self._desk = Desk(self._line, options, reporting=self._wake, freed=self._look_for_more)
+        self.ready = asyncio.Event()
+        """Set once its flows are in place and it listens: from then on nothing that is started escapes it."""
         self._handlers: dict[int, Handler] = {}
         self._flow_numbers: set[str] = set()
         self._woken = asyncio.Event()
@@ -90,18 +75,25 @@ class Worker:
         """How many attempts failed."""
         return self._desk.failed
 
+    def does(self, flow: str, task: str) -> bool:
+        """Whether it has a function for this task."""
+        return any((each.flow, each.task) == (flow, task) for each in self._handlers.values())
+
     async def run(self) -> None:
         """Work until `stop`; returns when everything that ran has been reported or given back."""
         await self._learn_tasks()
         listener = Listener(self._engine.url, f"{self.name} listens", self._hear)
         await listener.open()
-        helpers: list[Awaitable[Any]] = [listener.run(), self._poll_now_and_then(), self._renew_now_and_then()]
-        helpers += [self._stop_at_once.wait()] + ([self._clock.run(listen=False)] if self._clock is not None else [])
-        tasks = [asyncio.ensure_future(each) for each in (self._all_lanes(), *helpers)]
+        self.ready.set()
+        lanes = asyncio.ensure_future(self._all_lanes())
+        tasks = [lanes, *map(asyncio.ensure_future, self._helpers(listener))]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
                 task.result()  # a helper ends only by an error, or by a stop at once
+            if not lanes.done():
+                await self._give_back(self._desk.clear())
+                await asyncio.wait([lanes], timeout=_LAST_WORDS_SECONDS)
         finally:
             for task in tasks:
                 task.cancel()
@@ -118,14 +110,17 @@ class Worker:
         self._stopping = True
         self._wake()
 
+    def _helpers(self, listener: Listener) -> list[Coroutine[Any, Any, Any]]:
+        helpers = [listener.run(), self._poll_now_and_then(), self._renew_now_and_then(), self._stop_at_once.wait()]
+        return helpers if self._clock is None else [*helpers, self._clock.run(listen=False)]
+
     async def _learn_tasks(self) -> None:
         """Put our flows in place, and find the numbers of the tasks that we have functions for."""
         handlers: dict[str, dict[str, Handler]] = {}
         for flow in self._flows:
             if isinstance(flow, type) and issubclass(flow, Flow):
                 await self._engine.apply(flow, keep=True)
-                handlers.setdefault(flow.definition.name, {}).update(flow.handlers)
-            for handler in (flow,) if isinstance(flow, Handler) else handlers_of(flow):
+            for handler in _handlers_in(flow):
                 handlers.setdefault(handler.flow, {})[handler.task] = handler
         for name, tasks in handlers.items():
             numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
@@ -162,7 +157,7 @@ class Worker:
         line = Line(self._engine.url, f"{self.name} lane {number}")
         try:
             while not self._is_through():
-                if self._desk.ended or (self._maybe_more and self._room()):
+                if self._desk.ended or (self._maybe_more and self._appetite()[0]):
                     await self._turn(line)
                 else:
                     self._woken.clear()
@@ -173,22 +168,24 @@ class Worker:
             await line.close()
 
     def _is_through(self) -> bool:
-        through = self._stopping and not (self._desk.running or self._desk.ended or self._turns)
+        through = self._stopping and self._desk.is_empty and not self._turns
         if through:
             self._wake()  # the other lane, too
         return through
 
-    def _room(self) -> int:
-        """How many more jobs we may ask for: what another turn has asked for already is not asked for twice."""
-        if self._stopping:
-            return 0
-        return max(0, min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for))
-
-    def _servable(self) -> list[int]:
-        """The tasks we take jobs of; not those with blocking functions while the threads have enough to do."""
-        if not self._desk.blocking_is_full:
-            return list(self._handlers)
-        return [number for number, handler in self._handlers.items() if handler.is_async]
+    def _appetite(self) -> tuple[int, list[int]]:
+        """How many more jobs we may ask for, and of which tasks: not of those that would only lie about here."""
+        # What another turn has asked for already is not asked for twice.
+        room = min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for)
+        if self._stopping or room <= 0:
+            return 0, []
+        tasks = []
+        for number, handler in self._handlers.items():
+            possible = self._desk.room_for(handler)
+            if possible > 0:
+                tasks.append(number)
+                room = min(room, possible)
+        return (room, tasks) if tasks else (0, [])
 
     async def _turn(self, line: Line) -> None:
         """Report what has ended, until it is certain that the database has it, and take up what comes back."""
@@ -196,45 +193,57 @@ class Worker:
         backoff = Backoff()
         self._turns += 1
         try:
-            told = None
-            while told is None:
+            while batch or not self._stopping:
                 try:
-                    told = await self._exchange(line, batch)
+                    self._take_up(await self._exchange(line, batch), batch)
+                    break
                 except MutiraoError as error:
                     if not is_lost(error):
                         raise
                     log.warning("waiting for the server: %s", error)
                     self._maybe_more = True
                     await backoff.wait()
-            self._take_up(told, batch)
         finally:
             self._turns -= 1
 
     async def _exchange(self, line: Line, batch: Sequence[Done]) -> list[Told]:
-        room = self._room()
+        room, tasks = self._appetite()
         self._asked_for += room
         if room:
             self._maybe_more = False
         try:
-            told = await line.turn(self.name, batch, self._servable(), room, self._lease)
-        except LookTooLongError as error:
+            told = await line.turn(self.name, batch, tasks, room, self._lease)
+        except RequestError:
+            if not batch:
+                raise
             self._maybe_more = True
-            return await self._exchange_singly(line, batch, error)
+            return await self._report_apart(line, batch)
         finally:
             self._asked_for -= room
-        if room and sum(each.kind == "job" for each in told) == room:
+        if room and len(told) >= room:
             self._look_for_more()
         return told
 
-    async def _exchange_singly(self, line: Line, batch: Sequence[Done], error: LookTooLongError) -> list[Told]:
-        """Some condition takes too long on some state: find it, and park that job alone."""
-        told: list[Told] = []
-        for done in batch:
-            try:
-                told += await line.turn(self.name, [done], [], 0, self._lease)
-            except LookTooLongError:
-                await line.park(done.job, done.attempt, done.change, _as_json(code=error.code, error=error.message))
-        return told
+    async def _report_apart(self, line: Line, batch: Sequence[Done]) -> list[Told]:
+        """One of these spoils the turn for all: found by halves, and dealt with alone."""
+        try:
+            return await line.turn(self.name, batch, [], 0, self._lease)
+        except RequestError as error:
+            if len(batch) == 1:
+                return await self._refuse(line, batch[0], error)
+        middle = len(batch) // 2
+        return await self._report_apart(line, batch[:middle]) + await self._report_apart(line, batch[middle:])
+
+    async def _refuse(self, line: Line, done: Done, error: RequestError) -> list[Told]:
+        """A change on which a condition takes too long is parked, any other has failed."""
+        problem = msgspec.json.encode({"code": error.code, "error": error.message})
+        if done.change is None:
+            raise error
+        if isinstance(error, LookTooLong):
+            with suppress(LeaseLost):
+                await line.park(done.job, done.attempt, done.change, problem.decode())
+            return []
+        return [Told("refused", done.job, done.attempt, 0, 0, 0, None, b"", problem)]
 
     def _take_up(self, told: Sequence[Told], batch: Sequence[Done]) -> None:
         self._desk.begin(Running(self._handlers[each.task], each) for each in told if each.kind == "job")
@@ -248,7 +257,7 @@ class Worker:
         """Something that was reported and did not simply go well."""
         match told.kind:
             case "busy":
-                asyncio.get_running_loop().call_later(0.005, self._desk.report, done)
+                self._desk.postpone(done)
             case "refused":
                 self._desk.report(Done(done.job, done.attempt, None, (told.note or b"{}").decode()))
             case "parked":
@@ -261,25 +270,33 @@ class Worker:
     async def _renew_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
-            running = list(self._desk.running.values())
-            if not running:
+            leased = dict(self._desk.leased())
+            if not leased:
                 continue
             try:
-                lost = await self._line.renew(
-                    [r.told.job for r in running], [r.told.attempt for r in running], self._lease
-                )
-                self._desk.lose(lost)
+                lost = await self._line.renew(list(leased), list(leased.values()), self._lease)
             except MutiraoError as error:
                 if not is_lost(error):
                     raise
                 log.warning("leases are not renewed: %s", error)
+                continue
+            for job in lost:
+                self._desk.lose(leased[job])
 
     async def _give_back(self, jobs: Sequence[Running]) -> None:
         """When the server is gone they come back by themselves, with the end of their lease."""
         if jobs:
-            with suppress(MutiraoError):
-                await self._line.release([r.told.job for r in jobs], [r.told.attempt for r in jobs])
+            with suppress(MutiraoError, TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    await self._line.release([r.told.job for r in jobs], [r.told.attempt for r in jobs])
 
 
-def _as_json(**values: Any) -> str:
-    return msgspec.json.encode(values).decode()
+def _handlers_in(flow: object) -> Sequence[Handler]:
+    if isinstance(flow, Handler):
+        return (flow,)
+    if isinstance(flow, type) and issubclass(flow, Flow):
+        return tuple(flow.handlers.values())
+    bound = handlers_of(flow)
+    if not bound:
+        raise FlowError("not_a_flow", f"a worker takes flows and functions bound by @handles, not {flow!r}")
+    return bound

@@ -104,6 +104,16 @@ where (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)
   and (%(flow)s::text is null or f.name = %(flow)s)
 order by j.id limit %(limit)s
 
+-- job: one job
+select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
+  j.error, j.created_at
+from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
+where j.id = %s
+
+-- versions: the versions of a flow, newest first
+select v.number, v.made_at, v.made_by, v.id = f.version as newest, (select count(*) from mutirao.instance i where i.version = v.id) as open
+from mutirao.version v join mutirao.flow f on f.id = v.flow where f.name = %s order by v.number desc limit %s
+
 -- backlog: how many jobs of each task wait and run, and how long the oldest has waited
 select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready') as ready, count(*) filter (where j.status = 'running') as running,
   count(*) filter (where j.status = 'waiting') as waiting, count(*) filter (where j.status in ('parked', 'failed')) as stuck,
@@ -111,6 +121,12 @@ select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready'
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 group by 1, 2 order by 1, 2
 
--- is_quiet: whether nothing is ready, running or due now
-select not exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow
-  where j.status in ('ready', 'running') and j.task <> f.exception_task)
+-- unrest: whether something is ready, running, due or behind its version; and in how many seconds the next retry is due
+select
+  exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow where j.status in ('ready', 'running') and j.task <> f.exception_task)
+    or exists (select from mutirao.job j where j.status = 'waiting' and j.due_at <= mutirao.now())
+    or exists (select from mutirao.recheck),
+  (select extract(epoch from min(j.due_at) - mutirao.now())::float8 from mutirao.job j where j.status = 'waiting')
+
+-- call_clock: lets clocks look at the time now
+select pg_notify('mutirao', 'clock')

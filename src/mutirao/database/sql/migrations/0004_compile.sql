@@ -40,7 +40,7 @@ declare
 begin
   if jsonb_typeof(depends) = 'object' and depends ? 'task' then
     select t.id into task_id from mutirao.task t join mutirao.rule r on r.task = t.id
-    where r.version = depends_sql.version and t.name = depends ->> 'task' and t.name <> '_FINAL';
+    where r.version = depends_sql.version and t.name = depends_sql.depends ->> 'task' and t.name <> '_FINAL';
     if task_id is null then
       perform mutirao.refuse('unknown_task', format('a dependency names the task "%s", which the flow does not have', depends ->> 'task'));
     end if;

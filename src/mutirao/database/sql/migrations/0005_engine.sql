@@ -55,28 +55,40 @@ return case
   when reasons is null then jsonb_build_array(found)
   else (
     select jsonb_agg(kept.r) from (
-      select r from jsonb_array_elements(reasons) r where r ->> 'code' not in ('nothing_fires', 'final_blocked', 'runaway')
+      select r from jsonb_array_elements(reasons) r
+      where r ->> 'code' not in ('nothing_fires', 'final_blocked', 'runaway') and (r ->> 'code' <> 'condition_failed' or r ? 'job')
       union all select found where found is not null) kept(r)) end;
 comment on function mutirao.reasons_after(jsonb, jsonb) is 'The exceptions an instance is left with; those that only a look can tell are found anew each time.';
 
-create function mutirao.reasons_without(reasons jsonb, job bigint) returns jsonb
+create function mutirao.reasons_without(reasons jsonb, jobs bigint[]) returns jsonb
 language sql immutable
 return case when reasons is null then null else (
-  select jsonb_agg(r) from jsonb_array_elements(reasons) r where (r ->> 'job')::bigint is distinct from job) end;
+  select jsonb_agg(r) from jsonb_array_elements(reasons) r where coalesce((r ->> 'job')::bigint <> all (jobs), true)) end;
 
--- The one _EXCPT job of an instance exists exactly as long as there are reasons.
+-- The one _EXCPT job of an instance exists exactly as long as there are reasons, and carries them.
 create function mutirao.show_exceptions(instances bigint[]) returns void
 language plpgsql as $$
+declare
+  flows int[];
 begin
   delete from mutirao.job j using mutirao.flow f
   where j.instance = any (instances) and f.id = j.flow and j.task = f.exception_task
     and not exists (select from mutirao.instance i where i.id = j.instance and i.reasons is not null);
-  insert into mutirao.job (instance, flow, task, cause, created_at)
-  select i.id, i.flow, f.exception_task, (select max(r.id) from mutirao.trace r where r.instance = i.id and r.state is not null), mutirao.now()
-  from mutirao.instance i join mutirao.flow f on f.id = i.flow
-  where i.id = any (instances) and i.reasons is not null
-  order by i.id
-  on conflict (instance, task) do nothing;
+  update mutirao.job j set error = i.reasons from mutirao.instance i join mutirao.flow f on f.id = i.flow
+  where i.id = any (instances) and j.instance = i.id and j.task = f.exception_task and j.error is distinct from i.reasons;
+  with made as (
+    insert into mutirao.job (instance, flow, task, status, cause, error, created_at)
+    select i.id, i.flow, f.exception_task, case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
+      (select max(r.id) from mutirao.trace r where r.instance = i.id and r.state is not null), i.reasons, mutirao.now()
+    from mutirao.instance i join mutirao.flow f on f.id = i.flow
+    where i.id = any (instances) and i.reasons is not null
+    order by i.id
+    on conflict (instance, task) do nothing
+    returning flow)
+  select array_agg(distinct m.flow) into flows from made m;
+  if flows is not null then
+    perform mutirao.wake(flows);
+  end if;
 end $$;
 
 -- A change that may not be written yet waits in its job. All pending jobs parked: nothing moves any more, and a person must look.
@@ -86,8 +98,9 @@ begin
   update mutirao.instance i set
     parked = i.parked + (j.status <> 'parked')::int,
     reasons = case
-      when p.outcome = 'problem' then mutirao.reasons_after(mutirao.reasons_without(i.reasons, p.job), p.problem || jsonb_build_object('job', p.job))
-      when i.parked + (j.status <> 'parked')::int = cardinality(i.pending) then mutirao.reasons_after(i.reasons, jsonb_build_object('code', 'final_blocked'))
+      when p.outcome = 'problem' then coalesce(mutirao.reasons_without(i.reasons, array[p.job]), '[]') || (p.problem || jsonb_build_object('job', p.job))
+      when i.parked + (j.status <> 'parked')::int = cardinality(i.pending) and not coalesce(i.reasons @> '[{"code": "final_blocked"}]', false)
+        then coalesce(i.reasons, '[]') || jsonb_build_object('code', 'final_blocked')
       else i.reasons end
   from unnest(parking) p join mutirao.job j on j.id = p.job
   where i.id = p.instance;
@@ -121,6 +134,25 @@ begin
     from unnest(special) s where s.outcome in ('blocked', 'problem');
 end $$;
 
+-- A value is kept up to a length that fits into the index; whoever searches for a longer one compares the state as well.
+create function mutirao.make_searchable(instances bigint[]) returns void
+language plpgsql as $$
+begin
+  with wanted as materialized (
+    select i.flow, n.name, left(i.state ->> n.name, 200) as value, i.id as instance
+    from (select id, flow, version, state from mutirao.instance where id = any (instances)
+          union all select id, flow, version, state from mutirao.closed where id = any (instances)) i
+    join mutirao.version v on v.id = i.version cross join unnest(v.searchable) n(name)
+    where i.state ->> n.name is not null),
+  gone as (
+    delete from mutirao.search s where s.instance = any (instances)
+      and not exists (select from wanted w where w.instance = s.instance and w.name = s.name and w.value = s.value))
+  insert into mutirao.search (flow, name, value, instance)
+  select w.flow, w.name, w.value, w.instance from wanted w
+  on conflict do nothing;
+end $$;
+comment on function mutirao.make_searchable(bigint[]) is 'Brings the searchable values of these instances up to date.';
+
 create function mutirao.settle(work mutirao.work[], versions int[], hungry mutirao.appetite, looked mutirao.looked[] default null) returns setof mutirao.settled
 language plpgsql as $$
 #variable_conflict use_column
@@ -129,21 +161,22 @@ declare
   answers mutirao.settled[];
   special mutirao.verdict[];
   flows int[];
+  searchable bigint[];
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
   -- Ended jobs go first: their task may fire again at once, and (instance, task) is unique.
   delete from mutirao.job j using unnest(work, looked) w
   where j.id = w.job and w.kind in ('finish', 'skip', 'drop') and w.problem is null
-    and (w.hold is not null or not w.final or (w.pending = '{}'
+    and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
       and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))));
 
   with judged as materialized (
-    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, f.exception_task,
+    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, v.searchable, f.exception_task,
       case
-        when w.problem is not null then 'problem'
-        when w.hold = 'cancelled' and w.pending = '{}' then 'aborted'
-        when w.hold is not null then 'kept'
+        when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'problem' else 'raised' end
+        when w.hold = 'cancelled' then case when w.pending = '{}' then 'aborted' else 'kept' end
         when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
+        when w.hold is not null then 'kept'
         when w.final then 'completed'
         when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'stuck' end
         when w.firings + cardinality(w.fires) > v.firing_limit then 'runaway'
@@ -153,9 +186,10 @@ begin
   ),
   written as materialized (
     select d.*, case when d.outcome = 'running' then d.fires else '{}' end as starts,
-      case when d.reasons is null and d.outcome not in ('stuck', 'runaway') then null else mutirao.reasons_after(d.reasons, case d.outcome
+      case when d.hold is not null or d.reasons is null and d.outcome not in ('stuck', 'runaway', 'raised') then d.reasons else mutirao.reasons_after(d.reasons, case d.outcome
         when 'stuck' then jsonb_build_object('code', 'nothing_fires')
-        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings) end) end as left_with
+        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings)
+        when 'raised' then d.problem end) end as left_with
     from judged d where d.outcome not in ('problem', 'blocked')
   ),
   stated as materialized (
@@ -189,7 +223,7 @@ begin
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, fired, status, state, writer, note, at)
     select d.instance, d.trace, d.flow, d.version, d.kind, d.job, d.task, d.attempt, d.cause,
-      case when d.outcome in ('stuck', 'runaway') then array[d.exception_task] else d.starts end,
+      case when d.outcome in ('stuck', 'runaway', 'raised') then array[d.exception_task] else d.starts end,
       d.status, d.state, d.writer, d.note, at
     from stated d
   ),
@@ -218,11 +252,15 @@ begin
     (select array_agg(distinct o.flow) from numbered o where o.granted is not true),
     (select array_agg(row(d.n, d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change,
        d.reasons, d.problem, d.parked, d.writer, d.trace)::mutirao.verdict order by d.n)
-     from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}')
-  into answers, flows, special;
+     from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
+    (select array_agg(d.instance) from stated d where d.searchable <> '{}')
+  into answers, flows, special, searchable;
 
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if searchable is not null then
+    perform mutirao.make_searchable(searchable);
   end if;
   if special is not null then
     return query select * from mutirao.settle_special(special, at);
@@ -252,7 +290,7 @@ begin
   select array_agg(row(x.n, 'start', nextval('mutirao.instance_id'), f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
       '{}', '{}', '{}', '{}', null, '{}', 0, null, null, 0, start_instances.priority, mutirao.now(), start_instances.writer, null)::mutirao.work order by x.n)
     into work
-  from unnest(states) with ordinality x(state, n);
+  from (select coalesce(s, '{}') as state, n from unnest(states) with ordinality u(s, n)) x;
   if work is null then return; end if;
   looked := mutirao.look(work, array[v.id]);
   select w.n, w.problem into bad from unnest(work, looked) w
@@ -291,6 +329,7 @@ declare
   level int := 2147483647;
   got mutirao.settled[];
   watched bigint[];
+  given_back bigint[];
 begin
   loop
     level := mutirao.top_priority(tasks, level);
@@ -313,7 +352,8 @@ begin
     into got, watched
     from claimed c join mutirao.trace t on t.instance = c.instance and t.id = c.cause;
     if watched is not null then
-      return query select g.* from unnest(got) g where g.job <> all (mutirao.reach_running(watched));
+      given_back := mutirao.reach_running(watched);
+      return query select g.* from unnest(got) g where g.job <> all (given_back);
     else
       return query select * from unnest(got);
     end if;
@@ -322,31 +362,46 @@ begin
 end $$;
 comment on function mutirao.claim_jobs(text, int[], int, interval) is 'Leases up to `room` ready jobs of these tasks to a worker.';
 
--- Somebody waits for these jobs to be running, so reaching it is looked at like a write. A claim holds jobs already and must not wait
--- for an instance: where it is busy, the claim is given back.
+-- Somebody waits for jobs to be in this state, so reaching it is looked at like a write, one job after another. Their instances
+-- must be locked.
+create function mutirao.reach(jobs bigint[], state text) returns void
+language plpgsql as $$
+declare
+  one bigint;
+  work mutirao.work[];
+  versions int[];
+begin
+  foreach one in array jobs loop
+    select array[row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null,
+        case when i.version = v.id then i.state else v.defaults || i.state end, i.pending, i.failed, i.fired,
+        mutirao.reached_with(i.reached, v.terms, array[j.task], reach.state),
+        mutirao.latest_with(case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[j.task], reach.state),
+        i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, coalesce(j.worker, 'mutirao'), null)::mutirao.work], array[v.id]
+      into work, versions
+    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
+    join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    where j.id = one;
+    if work is not null then
+      perform mutirao.settle(work, versions, null);
+    end if;
+  end loop;
+end $$;
+
+-- A claim holds jobs already and must not wait for an instance: where it is busy, the claim is given back.
 create function mutirao.reach_running(jobs bigint[]) returns bigint[]
 language plpgsql as $$
 declare
   locked bigint[];
-  work mutirao.work[];
-  versions int[];
+  given_back bigint[];
 begin
-  select array_agg(q.id) into locked from (
+  select coalesce(array_agg(q.id), '{}') into locked from (
     select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
-  update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
-  where j.id = any (jobs) and (locked is null or j.instance <> all (locked));
-  for work, versions in
-    select array_agg(row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null, i.state, i.pending, i.failed, i.fired,
-        mutirao.reached_with(i.reached, v.terms, array[j.task], 'running'), mutirao.latest_with(i.latest, v.named, array[j.task], 'running'),
-        i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, j.worker, null)::mutirao.work), array[v.id]
-    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
-    join mutirao.version v on v.id = case when f.live then f.version else i.version end
-    where j.id = any (jobs) and j.instance = any (locked)
-    group by v.id, j.id order by j.id
-  loop
-    perform mutirao.settle(work, versions, null);
-  end loop;
-  return array(select j.id from mutirao.job j where j.id = any (jobs) and j.status = 'ready');
+  with back as (
+    update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
+    where j.id = any (jobs) and j.instance <> all (locked) returning j.id)
+  select coalesce(array_agg(b.id), '{}') into given_back from back b;
+  perform mutirao.reach(array(select j from unnest(jobs) j where j <> all (given_back) order by j), 'running');
+  return given_back;
 end $$;
 
 ---------------------------------------------------------------------------------------------------------------- finishing
@@ -364,19 +419,20 @@ begin
   select
     array_agg(row(e.n, case when e.error is null then 'finish' when i.hold = 'cancelled' then 'drop' else 'fail' end,
       i.id, i.flow, v.id, e.job, e.task, e.attempt, e.cause, e.change,
-      case when e.change is null then i.state else i.state || e.change end,
+      case when i.version = v.id then i.state else v.defaults || i.state end || coalesce(e.change, '{}'),
       array_remove(i.pending, e.task),
       case when e.error is null or i.hold = 'cancelled' then i.failed else i.failed || e.task end,
       i.fired,
       case when v.terms = '{}' then i.reached else mutirao.reached_with(i.reached, v.terms, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
-      case when v.named = '{}' then i.latest else mutirao.latest_with(i.latest, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
+      case when v.named = '{}' then i.latest else mutirao.latest_with(
+        case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
       array_remove(i.pending, e.task) || case when e.error is null then i.failed else i.failed || e.task end || i.fired,
       case when e.attempt is null then i.parked - 1 else i.parked end,
       case
         when e.error is not null and e.task <> all (v.handled) and i.hold is distinct from 'cancelled' then coalesce(i.reasons, '[]') || jsonb_build_object('code', 'task_failed', 'job', e.job,
           'task', (select t.name from mutirao.task t where t.id = e.task), 'error', e.error ->> 'error')
         when i.reasons is null then null
-        else mutirao.reasons_without(i.reasons, e.job) end,
+        else mutirao.reasons_without(i.reasons, array[e.job]) end,
       i.hold, i.firings, i.priority, i.started_at, e.writer, e.error)::mutirao.work order by v.id, e.n),
     array_agg(distinct v.id)
     into work, versions
@@ -394,12 +450,23 @@ language plpgsql as $$
 declare
   entries mutirao.entry[];
   tried bigint[] := '{}';
+  flows int[];
+  watched bigint[];
 begin
   with again as (
-    update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'parked' and j.change is null returning j.instance, j.flow),
+    update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status from mutirao.instance i
+    where j.instance = any (instances) and j.status = 'parked' and j.change is null and i.id = j.instance returning j.id, j.instance, j.flow, j.watched),
   counted as (
-    update mutirao.instance i set parked = i.parked - a.n from (select instance, count(*)::int as n from again group by 1) a where i.id = a.instance)
-  select mutirao.wake(array_agg(distinct a.flow)) from again a having count(*) > 0;
+    update mutirao.instance i set parked = i.parked - cardinality(a.jobs), reasons = mutirao.reasons_without(i.reasons, a.jobs),
+      status = case when i.hold is null and mutirao.reasons_without(i.reasons, a.jobs) is null then 'open.running' else i.status end
+    from (select instance, array_agg(id) as jobs from again group by 1) a where i.id = a.instance)
+  select array_agg(distinct a.flow), array_agg(a.id order by a.id) filter (where a.watched) into flows, watched from again a;
+  if flows is not null then
+    perform mutirao.wake(flows), mutirao.show_exceptions(instances);
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
   loop
     select array_agg(row(1, 1, e.id, null, e.instance, e.task, e.cause, e.failures, e.change, null, 'mutirao')::mutirao.entry) into entries
     from (select distinct on (j.instance) j.* from mutirao.job j
@@ -420,6 +487,7 @@ language plpgsql as $$
 declare
   at timestamptz := mutirao.now();
   retried bigint[];
+  watched bigint[];
 begin
   with failing as (
     select e.*, i.flow, i.hold, i.status, v.id as version, coalesce(r.retries, 3) as retries, coalesce(r.backoff, interval '100 milliseconds') as backoff
@@ -432,19 +500,45 @@ begin
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
-      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ a.failures, interval '5 minutes') * (0.5 + random()) end
-    from again a where j.id = a.job),
+      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ least(a.failures, 6), greatest(a.backoff, interval '5 minutes')) * (0.5 + random()) end
+    from again a where j.id = a.job
+    returning j.id, j.watched),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
     select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at from again a),
   given_up as (
     update mutirao.job j set status = 'failed', attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, error = x.error
     from failing x where j.id = x.job and x.hold is distinct from 'cancelled' and not exists (select from again a where a.job = x.job))
-  select array_agg(job) into retried from again;
+  select array_agg(m.id), array_agg(m.id order by m.id) filter (where m.watched) into retried, watched from moved m;
   if retried is not null then
     perform pg_notify('mutirao', 'clock');
   end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
   return retried;
+end $$;
+
+-- To take the _EXCPT job and write is a repair; it ends with its last reason. To fail at it is to give it back.
+create function mutirao.finish_exceptions(entries mutirao.entry[]) returns setof mutirao.settled
+language plpgsql as $$
+declare
+  e mutirao.entry;
+begin
+  for e in select x.* from unnest(entries) x join mutirao.flow f on f.exception_task = x.task order by x.n loop
+    begin
+      if e.error is null then
+        perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
+      end if;
+      update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
+        attempt = null, worker = null, lease_until = null, deadline_at = null
+      from mutirao.instance i where j.id = e.job and i.id = j.instance;
+    exception when others then
+      if sqlstate not like 'MU%' then raise; end if;
+      return next row('refused', e.job, e.attempt, e.instance, e.task, null, null, null,
+        jsonb_build_object('code', split_part(sqlerrm, ': ', 1), 'error', substr(sqlerrm, strpos(sqlerrm, ': ') + 2)))::mutirao.settled;
+    end;
+  end loop;
 end $$;
 
 create function mutirao.finish_jobs(writer text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], hungry mutirao.appetite)
@@ -452,29 +546,43 @@ returns setof mutirao.settled
 language plpgsql as $$
 declare
   locked bigint[];
+  troubled boolean;
   entries mutirao.entry[];
   rounds int;
+  failing boolean;
   retried bigint[];
+  granted int;
   unblocked bigint[];
 begin
-  select array_agg(q.id) into locked from (
-    select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
-  -- A new statement, and so a new snapshot: from here on everything about these instances is ours.
-  select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, x.change, x.error, finish_jobs.writer)::mutirao.entry), max(x.k)
-    into entries, rounds
+  select array_agg(q.id), bool_or(q.reasons is not null) into locked, troubled from (
+    select i.id, i.reasons from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
+  -- A new statement, and so a new snapshot: from here on everything about these instances is ours. Who gives neither a change nor an
+  -- error has failed.
+  select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, case when x.error is null then x.change end,
+      case when x.error is null and x.change is null then '{"error": "it gave no change"}' else x.error end, finish_jobs.writer)::mutirao.entry),
+    max(x.k), bool_or(x.error is not null or x.change is null)
+    into entries, rounds, failing
   from (
     select row_number() over (partition by j.instance order by x.n)::int as k, x.n, x.job, x.attempt, j.instance, j.task, j.cause, j.failures, x.change, x.error
     from unnest(jobs, attempts, changes, errors) with ordinality x(job, attempt, change, error, n)
     join mutirao.job j on j.id = x.job and j.attempt = x.attempt
     where j.instance = any (locked)) x;
 
+  if rounds > 1 then
+    -- A job named twice ends once.
+    select array_agg(e) into entries from (select distinct on (u.job) u.* from unnest(entries) u order by u.job, u.n) e;
+  end if;
   if coalesce(cardinality(entries), 0) < cardinality(jobs) then
     return query
-      select case when j.id is null then 'lost' else 'busy' end, x.job, x.attempt, j.instance, j.task, null::int, null::float8, null::jsonb, null::jsonb
-      from unnest(jobs, attempts) x(job, attempt) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt
-      where not exists (select from unnest(entries) e where e.job = x.job and e.attempt = x.attempt);
+      select case when j.id is null or j.instance = any (locked) then 'lost' else 'busy' end, x.job, x.attempt, j.instance, j.task, null::int, null::float8, null::jsonb, null::jsonb
+      from unnest(jobs, attempts) with ordinality x(job, attempt, n) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt
+      where not exists (select from unnest(entries) e where e.n = x.n);
   end if;
-  if array_position(errors, null) is null or exists (select from unnest(errors) e where e is not null) then
+  if troubled then
+    return query select * from mutirao.finish_exceptions(entries);
+    select array_agg(e) into entries from unnest(entries) e where not exists (select from mutirao.flow f where f.exception_task = e.task);
+  end if;
+  if failing then
     retried := mutirao.retry_later(entries);
     if retried is not null then
       select array_agg(e) into entries from unnest(entries) e where e.job <> all (retried);
@@ -483,9 +591,14 @@ begin
 
   for round in 1 .. coalesce(rounds, 0) loop
     return query select * from mutirao.finish_round(entries, round, hungry);
+    get diagnostics granted = row_count;
+    hungry.room := hungry.room - granted;
   end loop;
 
-  select array_agg(i.id) into unblocked from unnest(locked) l(id) join mutirao.instance i on i.id = l.id where i.parked > 0;
+  -- Parked changes have a new chance where a job has ended.
+  select array_agg(i.id) into unblocked from unnest(locked) l(id) join mutirao.instance i on i.id = l.id
+  where i.parked > 0 and exists (
+    select from unnest(entries) e where e.instance = i.id and not exists (select from mutirao.job j where j.id = e.job and j.status in ('running', 'parked')));
   if unblocked is not null then
     perform mutirao.finish_parked(unblocked);
   end if;

@@ -47,14 +47,23 @@ create function mutirao.terms_without(reached int[], tasks int[]) returns int[]
 language sql immutable
 return array(select t from unnest(reached) t where t / 8 <> all (tasks));
 
+create function mutirao.version_of(flow int, version int) returns mutirao.version
+language sql stable
+return (select v from mutirao.flow f join mutirao.version v on v.id = case when f.live then f.version else version_of.version end where f.id = version_of.flow);
+comment on function mutirao.version_of(int, int) is 'The version that an instance goes by which was last written under `version`.';
+
 -- One write without a job. The row `w` comes with what the instance is to become; here it gets what follows from that.
 create function mutirao.write(w mutirao.work) returns void
 language plpgsql as $$
 declare
   refused mutirao.settled;
+  v mutirao.version := mutirao.version_of(w.flow, w.version);
 begin
-  select v.id into w.version from mutirao.instance i join mutirao.flow f on f.id = i.flow
-  join mutirao.version v on v.id = case when f.live then f.version else i.version end where i.id = w.instance;
+  if v.id <> w.version then
+    w.version := v.id;
+    w.state := v.defaults || w.state;
+    w.latest := mutirao.latest_from(w.instance, w.latest, v.named);
+  end if;
   w.state := case when w.change is null then w.state else w.state || w.change end;
   w.held := coalesce(w.held, w.pending || w.failed || w.fired);
   select * into refused from mutirao.settle(array[w], array[w.version], null) s where s.kind = 'refused';
@@ -88,24 +97,30 @@ begin
 end $$;
 
 -- A repair corrects the state and lets every condition be looked at as if nothing had failed: failed jobs go, and fire again where
--- their conditions still hold.
-create function mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text) returns void
+-- their conditions still hold. A failure that some task handles is no exception, and stays. Whoever repairs a runaway has seen it, so
+-- its firings are counted anew.
+create function mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text, attempt bigint default null) returns void
 language plpgsql as $$
 declare
   i mutirao.instance := mutirao.lock_instance(instance);
+  v mutirao.version := mutirao.version_of(i.flow, i.version);
   w mutirao.work := mutirao.work_of(i, 'repair', writer, mutirao.note(reason));
+  undone int[] := array(select unnest(i.failed) except select unnest(v.handled));
 begin
   if i.reasons is null then
     perform mutirao.refuse('not_an_exception', format('instance %s is %s: only an exception is repaired; use set', i.id, i.status));
   end if;
-  delete from mutirao.job j where j.instance = i.id and j.status = 'failed';
+  delete from mutirao.job j where j.instance = i.id and j.status = 'failed' and j.task = any (undone);
   w.change := change;
   w.task := (select f.exception_task from mutirao.flow f where f.id = i.flow);
   w.job := (select j.id from mutirao.job j where j.instance = i.id and j.task = w.task);
-  w.failed := '{}';
-  w.fired := array(select unnest(i.fired) except select unnest(i.failed));
-  w.reached := mutirao.terms_without(i.reached, i.failed);
-  w.reasons := nullif((select coalesce(jsonb_agg(r), '[]') from jsonb_array_elements(i.reasons) r where r ->> 'code' = 'condition_failed' and r ? 'job'), '[]');
+  w.attempt := attempt;
+  w.failed := array(select unnest(i.failed) except select unnest(undone));
+  w.fired := array(select unnest(i.fired) except select unnest(undone));
+  w.reached := mutirao.terms_without(i.reached, undone);
+  w.latest := i.latest - array(select t.name from mutirao.task t where t.id = any (undone));
+  w.firings := 0;
+  w.reasons := (select jsonb_agg(r) from jsonb_array_elements(i.reasons) r where r ->> 'code' = 'condition_failed' and r ? 'job');
   perform mutirao.write(w);
   -- settle looks after the _EXCPT job only of those that still have reasons.
   perform mutirao.show_exceptions(array[i.id]);
@@ -131,8 +146,7 @@ language plpgsql as $$
 declare
   w mutirao.work := mutirao.work_of(mutirao.lock_instance(instance), 'suspend', writer, mutirao.note(reason));
 begin
-  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting')
-    and j.task <> (select f.exception_task from mutirao.flow f where f.id = j.flow);
+  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting');
   w.hold := 'suspended';
   perform mutirao.write(w);
 end $$;
@@ -157,6 +171,7 @@ language plpgsql as $$
 declare
   j mutirao.job := mutirao.lock_job(job);
   i mutirao.instance;
+  v mutirao.version;
   w mutirao.work;
 begin
   if j.status not in ('failed', 'waiting') then
@@ -171,9 +186,10 @@ begin
   if j.status = 'failed' then
     w.pending := i.pending || j.task;
     w.failed := array_remove(i.failed, j.task);
-    w.reached := mutirao.terms_without(i.reached, array[j.task]);
-    w.latest := i.latest - (select t.name from mutirao.task t where t.id = j.task);
-    w.reasons := mutirao.reasons_without(i.reasons, j.id);
+    v := mutirao.version_of(i.flow, i.version);
+    w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'ready');
+    w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'ready');
+    w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
   end if;
   perform mutirao.write(w);
   perform mutirao.show_exceptions(array[i.id]);
@@ -195,7 +211,7 @@ begin
   elsif j.task = (select f.exception_task from mutirao.flow f where f.id = j.flow) then
     perform mutirao.refuse('job_not_failed', format('job %s stands for the exceptions of instance %s: repair the instance', job, i.id));
   end if;
-  select x.* into v from mutirao.flow f join mutirao.version x on x.id = case when f.live then f.version else i.version end where f.id = i.flow;
+  v := mutirao.version_of(i.flow, i.version);
   w := mutirao.work_of(i, 'skip', writer, mutirao.note(reason));
   w.job := j.id;
   w.task := j.task;
@@ -207,7 +223,7 @@ begin
   w.parked := i.parked - (j.status = 'parked')::int;
   w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'succeeded');
   w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'succeeded');
-  w.reasons := mutirao.reasons_without(i.reasons, j.id);
+  w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
   perform mutirao.write(w);
   perform mutirao.show_exceptions(array[i.id]);
 end $$;
@@ -244,6 +260,7 @@ declare
   failing record;
   released int;
   flows int[];
+  watched bigint[];
 begin
   select array_agg(x.id), array_agg(x.instance) into expired, locked
   from (select j.id, j.instance from mutirao.job j where j.status = 'running' and j.lease_until < at order by j.lease_until limit room) x;
@@ -267,10 +284,13 @@ begin
       attempt = null, worker = null, lease_until = null, deadline_at = null, losses = j.losses + 1
     from mutirao.instance i
     where j.id = any (expired) and i.id = j.instance and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
-    returning j.flow)
-  select count(*), array_agg(distinct l.flow) into released, flows from lost l;
+    returning j.id, j.flow, j.watched)
+  select count(*), array_agg(distinct l.flow), array_agg(l.id order by l.id) filter (where l.watched) into released, flows, watched from lost l;
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
   end if;
   return released + coalesce(cardinality(failing.jobs), 0);
 end $$;
@@ -290,41 +310,63 @@ create function mutirao.look_again(room int) returns int
 language plpgsql as $$
 declare
   c mutirao.recheck;
+  looked int := 0;
+begin
+  for c in select r.* from mutirao.recheck r order by r.flow for update skip locked loop
+    exit when looked >= room;
+    looked := looked + mutirao.look_again_at(c, room - looked);
+  end loop;
+  return looked;
+end $$;
+
+create function mutirao.look_again_at(c mutirao.recheck, room int) returns int
+language plpgsql as $$
+declare
   f mutirao.flow;
+  v mutirao.version;
   behind bigint[];
+  parked bigint[];
   work mutirao.work[];
   looked mutirao.looked[];
 begin
-  select r.* into c from mutirao.recheck r order by r.flow limit 1 for update skip locked;
-  if not found then return 0; end if;
   select * into f from mutirao.flow x where x.id = c.flow;
+  select * into v from mutirao.version x where x.id = f.version;
   if c.after = 0 then
-    select pg_snapshot_xmin(pg_current_snapshot()) > v.made_in into c.sure from mutirao.version v where v.id = f.version;
+    c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in;
   end if;
   select array_agg(x.id order by x.id) into behind from (
-    select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> f.version order by i.id limit room for no key update skip locked) x;
+    select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
   if behind is null then
-    if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> f.version) then
+    if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> v.id) then
       delete from mutirao.recheck r where r.flow = f.id;
     else
       update mutirao.recheck r set after = 0 where r.flow = f.id;
     end if;
     return 0;
   end if;
-  select array_agg(w order by w.instance) into work from (
-    select row(1, 'look', i.id, i.flow, f.version, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached, i.latest,
-      i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work as w
-    from mutirao.instance i join mutirao.version v on v.id = f.version where i.id = any (behind)) x;
-  looked := mutirao.look(work, array[f.version]);
-  update mutirao.instance i set version = f.version, state = w.state from unnest(work) w where i.id = w.instance;
+  select array_agg(row(1, 'look', i.id, i.flow, v.id, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached,
+      case when v.named = '{}' then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end,
+      i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work order by i.id),
+    array_agg(i.id) filter (where i.parked > 0)
+    into work, parked
+  from mutirao.instance i where i.id = any (behind);
+  looked := mutirao.look(work, array[v.id]);
+  update mutirao.instance i set version = v.id, state = w.state, latest = w.latest from unnest(work) w where i.id = w.instance;
+  if v.searchable <> '{}' then
+    perform mutirao.make_searchable(behind);
+  end if;
   select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
       w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),
     array_agg(row(w.final, w.fires, w.problem)::mutirao.looked)
     into work, looked
   from unnest(work, looked) w
-  where w.hold is null and (w.fires <> '{}' or w.problem is not null or w.final and w.pending = '{}');
+  where w.hold is null and (w.fires <> '{}' or w.problem is not null or w.final and w.pending = '{}' and w.failed <@ v.handled
+    or w.reasons @> '[{"code": "condition_failed"}]');
   if work is not null then
-    perform mutirao.settle(work, array[f.version], null, looked);
+    perform mutirao.settle(work, array[v.id], null, looked);
+  end if;
+  if parked is not null then
+    perform mutirao.finish_parked(parked);
   end if;
   update mutirao.recheck r set after = behind[cardinality(behind)], sure = c.sure where r.flow = f.id;
   return cardinality(behind);

@@ -81,14 +81,16 @@ language plpgsql security definer as $$
 declare
   hungry mutirao.appetite;
   got int := 0;
+  answers mutirao.settled[];
 begin
-  if cardinality(jobs) <> all (array[cardinality(attempts), cardinality(changes), cardinality(errors)]) then
+  if not coalesce(cardinality(jobs) = all (array[cardinality(attempts), cardinality(changes), cardinality(errors)]), jobs is null) then
     perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
   end if;
   if cardinality(jobs) > 0 then
     hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, coalesce(mutirao.top_priority(tasks, 2147483647), -2147483648));
-    return query select * from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry);
-    get diagnostics got = row_count;
+    select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
+    from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry) s;
+    return query select * from unnest(answers);
   end if;
   if got < room then
     return query select * from mutirao.claim_jobs(worker, tasks, room - got, lease);
@@ -129,40 +131,65 @@ begin
 end $$;
 comment on function mutirao.fail(bigint, bigint, text, boolean) is 'Reports that an attempt failed; with final, that trying again is of no use.';
 
+-- A job that is locked at this moment is being ended, and waiting for it could be waiting for one another. It is neither renewed nor lost.
 create function mutirao.renew(jobs bigint[], attempts bigint[], lease interval default interval '60 seconds') returns setof bigint
 language plpgsql security definer as $$
 declare
   at timestamptz := mutirao.now();
 begin
-  -- In id order: two renewals of overlapping sets must not deadlock.
-  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  with held as (
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
+    order by j.id for no key update of j skip locked)
+  update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at) from held h where j.id = h.id;
   return query
-    with renewed as (
-      update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at)
-      from unnest(jobs, attempts) x(job, attempt) where j.id = x.job and j.attempt = x.attempt
-      returning j.id)
-    select x.job from unnest(jobs) x(job) where not exists (select from renewed r where r.id = x.job);
+    select x.job from unnest(jobs, attempts) x(job, attempt)
+    where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt);
 end $$;
 comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the jobs whose lease is lost.';
 
-create function mutirao.release(jobs bigint[], attempts bigint[]) returns void
+create function mutirao.drop_jobs(jobs bigint[], error text) returns void
+language plpgsql as $$
+begin
+  if jobs <> '{}' then
+    perform mutirao.finish_jobs('mutirao', jobs, array(select j.attempt from unnest(jobs) with ordinality x(id, n) join mutirao.job j on j.id = x.id order by x.n),
+      array_fill(null::jsonb, array[cardinality(jobs)]), array_fill(jsonb_build_object('error', error), array[cardinality(jobs)]), null);
+  end if;
+end $$;
+comment on function mutirao.drop_jobs(bigint[], text) is 'Ends running jobs of instances that are being cancelled.';
+
+create function mutirao.release(jobs bigint[], attempts bigint[]) returns setof bigint
 language plpgsql security definer as $$
+#variable_conflict use_column
 declare
+  locked bigint[];
+  ended bigint[];
+  watched bigint[];
   flows int[];
 begin
-  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  select array_agg(q.id) into locked from (
+    select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
   with released as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
-      status = case when i.hold = 'suspended' then 'held' else 'ready' end::mutirao.job_status
+      status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status
     from unnest(jobs, attempts) x(job, attempt), mutirao.instance i
-    where j.id = x.job and j.attempt = x.attempt and i.id = j.instance and i.hold is distinct from 'cancelled'
-    returning j.flow)
-  select array_agg(distinct r.flow) into flows from released r;
+    where j.id = x.job and j.attempt = x.attempt and j.instance = any (locked) and i.id = j.instance and i.hold is distinct from 'cancelled'
+    returning j.id, j.flow, j.watched)
+  select array_agg(distinct r.flow), array_agg(r.id order by r.id) filter (where r.watched) into flows, watched from released r;
   if flows is not null then
     perform mutirao.wake(flows);
   end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
+  -- Given back to an instance that is being cancelled, a job ends.
+  perform mutirao.drop_jobs(array(
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
+    where j.instance = any (locked)), 'it was given back');
+  return query
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt;
 end $$;
-comment on function mutirao.release(bigint[], bigint[]) is 'Gives jobs back untouched, at once.';
+comment on function mutirao.release(bigint[], bigint[]) is
+  'Gives jobs back untouched, at once. Answers those it could not, because somebody is writing their instances: they come back when the lease ends.';
 
 create function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
 language sql security definer begin atomic select * from mutirao.tick(room); end;
@@ -197,6 +224,18 @@ begin
   select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt;
   if not found then
     perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
+  end if;
+  if (select i.hold = 'cancelled' from mutirao.instance i where i.id = j.instance) then
+    perform mutirao.drop_jobs(array[j.id], problem ->> 'error');
+    return;
+  end if;
+  -- What was in the way may have ended since the change was refused. Then nobody would try the job again: it goes back at once.
+  if change is null and problem ->> 'code' = 'final_blocked' and exists (
+    select from mutirao.instance i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    where i.id = j.instance and i.pending = array[j.task] and i.failed <@ v.handled)
+  then
+    perform mutirao.release(array[j.id], array[j.attempt]);
+    return;
   end if;
   perform mutirao.park(array[row(1, case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
     j.id, j.task, j.attempt, change, i.reasons, problem, i.parked, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())

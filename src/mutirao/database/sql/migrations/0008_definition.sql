@@ -13,7 +13,7 @@ end $$;
 create function mutirao.check_name(place text, name text) returns void
 language plpgsql as $$
 begin
-  if name !~ '^[a-z][a-z0-9_]{0,47}$' then
+  if name is null or name !~ '^[a-z][a-z0-9_]{0,47}$' then
     perform mutirao.refuse('flow_invalid', format('%s "%s": a name is a lower-case letter followed by at most 47 letters, digits and _', place, name));
   end if;
 end $$;
@@ -85,16 +85,31 @@ end $$;
 
 --------------------------------------------------------------------------------------------------------- from a document
 
+create function mutirao.check_list(place text, list jsonb) returns void
+language plpgsql as $$
+begin
+  if jsonb_typeof(list) <> 'array' or exists (select from jsonb_array_elements(list) e where jsonb_typeof(e) <> 'object') then
+    perform mutirao.refuse('flow_invalid', format('%s is a list of objects: it cannot be %s', place, left(list::text, 100)));
+  end if;
+end $$;
+
+create function mutirao.check_type(attribute text, type text) returns void
+language plpgsql as $$
+begin
+  if type is null or type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
+    perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', attribute, type));
+  end if;
+end $$;
+
 create function mutirao.define_attributes(version int, attributes jsonb) returns void
 language plpgsql as $$
 declare
   a record;
 begin
+  perform mutirao.check_list('attributes', attributes);
   for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean) loop
     perform mutirao.check_attribute_name(a.name);
-    if a.type is not null and a.type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
-      perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', a.name, a.type));
-    end if;
+    perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
     begin
       insert into mutirao.attribute (version, name, position, type, default_value, searchable)
       values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false));
@@ -120,31 +135,35 @@ begin
   end;
 end $$;
 
-create function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
+create function mutirao.define_task(flow int, version int, nth int, document jsonb) returns void
 language plpgsql as $$
 declare
   t record;
 begin
-  for t in
-    select x.*, o from jsonb_array_elements(tasks) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(
-      name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text)
-  loop
-    perform mutirao.check_name('task', t.name);
-    if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
-      perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
-    end if;
-    begin
-      insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
-      values (version, mutirao.ensure_task(flow, t.name), t.o, t."when", nullif(t.depends, 'null'),
-        coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
-        coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
-    exception
-      when unique_violation then
-        perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
-      when check_violation then
-        perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative', t.name));
-    end;
-  end loop;
+  perform mutirao.check_name('task', document ->> 'name');
+  select * into t from jsonb_to_record(document) as x(
+    name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text);
+  if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
+    perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
+  end if;
+  insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
+  values (version, mutirao.ensure_task(flow, t.name), nth, t."when", nullif(t.depends, 'null'),
+    coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
+    coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
+exception
+  when unique_violation then
+    perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
+  when check_violation then
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative', t.name));
+  when data_exception then
+    perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
+end $$;
+
+create function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
+language plpgsql as $$
+begin
+  perform mutirao.check_list('tasks', tasks);
+  perform mutirao.define_task(flow, version, e.o::int, e.doc) from jsonb_array_elements(tasks) with ordinality e(doc, o);
 end $$;
 
 create function mutirao.compile_all(version int) returns void
@@ -166,10 +185,11 @@ declare
   f mutirao.flow;
   v mutirao.version;
 begin
-  perform mutirao.lock_definition(coalesce(flow_name, ''));
+  perform mutirao.check_name('flow', flow_name);
+  perform mutirao.lock_definition(flow_name);
   select * into f from mutirao.flow x where x.name = flow_name;
   if not found then
-    perform mutirao.make_flow(coalesce(flow_name, ''), false);
+    perform mutirao.make_flow(flow_name, false);
     select * into f from mutirao.flow x where x.name = flow_name;
   elsif f.live then
     perform mutirao.refuse('flow_live', format('flow "%s" is defined by SQL: change it there, or choose another name', flow_name));
@@ -178,11 +198,21 @@ begin
   if found then
     return v.number;
   end if;
-  perform mutirao.new_version(f.id);
-  update mutirao.version x set
-    ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
-    description = document ->> 'description', fingerprint = print, made_by = writer
-  where x.flow = f.id and x.number = (select max(y.number) from mutirao.version y where y.flow = f.id) returning * into v;
+  select * into v from mutirao.version x where x.id = f.version and x.made_in = pg_current_xact_id();
+  if found then
+    delete from mutirao.attribute a where a.version = v.id;
+    delete from mutirao.rule r where r.version = v.id;
+  else
+    v.id := mutirao.new_version(f.id);
+  end if;
+  begin
+    update mutirao.version x set
+      ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
+      description = document ->> 'description', fingerprint = print, made_by = writer
+    where x.id = v.id returning * into v;
+  exception when check_violation or data_exception then
+    perform mutirao.refuse('flow_invalid', format('flow "%s": ends is final or quiet, firing_limit is a positive integer', flow_name));
+  end;
   perform mutirao.define_attributes(v.id, coalesce(document -> 'attributes', '[]'));
   perform mutirao.define_tasks(f.id, v.id, coalesce(document -> 'tasks', '[]'));
   if document ->> 'final' is not null then
@@ -200,6 +230,7 @@ language plpgsql security definer as $$
 declare
   f int;
 begin
+  perform mutirao.check_name('flow', name);
   perform mutirao.lock_definition(name);
   f := mutirao.make_flow(name, true);
   perform mutirao.compile(mutirao.new_version(f));

@@ -5,8 +5,7 @@
 
 insert into mutirao.refusal (code, sqlstate, meaning) values
   ('attempt_missing',  'MU218', 'UPDATE wed_flow without a job taken'),
-  ('changed_meanwhile', 'MU219', 'somebody else wrote the same attributes since they were read'),
-  ('nothing_to_take',  'MU220', 'no such job is ready');
+  ('changed_meanwhile', 'MU219', 'somebody else wrote the same attributes since they were read');
 
 -------------------------------------------------------------------------------------------------------------- definitions
 
@@ -15,6 +14,7 @@ language plpgsql as $$
 declare
   typed jsonb;
 begin
+  perform mutirao.check_type(name, type);  -- before it becomes SQL
   execute format('select to_jsonb($1::%s)', mutirao.sql_type(type)) into typed using value;
   return typed;
 exception when data_exception then
@@ -39,6 +39,11 @@ begin
   end if;
   return new;
 end $$;
+
+create function mutirao.refuse_trigger(task text) returns void
+language sql as $$
+  select mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative, enabled is true or false', task))
+$$;
 
 create function mutirao.wed_trig_insert() returns trigger
 language plpgsql security definer as $$
@@ -65,7 +70,7 @@ begin
       perform mutirao.refuse('flow_invalid', case when new.cfinal then 'the flow has a final condition already: join the two with OR'
         else format('the flow has a task "%s" already: change its row', new.trname) end);
     when check_violation then
-      perform mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative', new.trname));
+      perform mutirao.refuse_trigger(new.trname);
   end;
   perform mutirao.compile_rule(v, new.tgid);
   return new;
@@ -79,17 +84,23 @@ begin
   if (new.tgid, new.trname, new.cfinal) is distinct from (old.tgid, old.trname, old.cfinal) then
     perform mutirao.refuse('flow_invalid', format('the task "%s" keeps its identity: add another row instead', old.trname));
   end if;
-  update mutirao.rule r set condition = new.cpred, trigger_name = new.tgname, condition_name = new.cname, enabled = new.enabled, timeout = new.timeout,
-    fires = new.fires, retries = new.retries, priority = new.priority
-  where r.version = v and r.task = old.tgid;
+  begin
+    update mutirao.rule r set condition = new.cpred, trigger_name = new.tgname, condition_name = new.cname, enabled = new.enabled, timeout = new.timeout,
+      fires = new.fires, retries = new.retries, priority = new.priority
+    where r.version = v and r.task = old.tgid;
+  exception when check_violation or not_null_violation then
+    perform mutirao.refuse_trigger(old.trname);
+  end;
   perform mutirao.compile_rule(v, old.tgid);
   return new;
 end $$;
 
 create function mutirao.wed_trig_delete() returns trigger
 language plpgsql security definer as $$
+declare
+  v int := mutirao.draft(tg_argv[0]::int);
 begin
-  delete from mutirao.rule r where r.version = mutirao.draft(tg_argv[0]::int) and r.task = old.tgid;
+  delete from mutirao.rule r where r.version = v and r.task = old.tgid;
   return old;
 end $$;
 
@@ -182,7 +193,10 @@ begin
   select j.* into picked from mutirao.job j join mutirao.task t on t.id = j.task
   where t.flow = take_job.flow and t.name = take_job.task and j.status = 'ready' and (take_job.instance is null or j.instance = take_job.instance)
   order by j.priority desc, j.id limit 1 for update of j skip locked;
-  if not found then return; end if;
+  if not found then
+    perform mutirao.task_ids(f.name, array[take_job.task]) from mutirao.flow f where f.id = take_job.flow;  -- refuses an unknown one
+    return;
+  end if;
   update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = session_user, deadline_at = at + j.timeout,
     lease_until = coalesce(at + j.timeout, at + interval '15 minutes')
   where j.id = picked.id returning j.* into picked;
@@ -277,6 +291,7 @@ comment on table mutirao.granted is 'Roles that may use the engine: read sees fl
 create function mutirao.grant_flow(flow text, role name, level text) returns void
 language plpgsql as $$
 begin
+  execute format('revoke all on all tables in schema %I from %I', flow, role);
   execute format('grant usage on schema %I to %I', flow, role);
   execute format('grant select on all tables in schema %I to %I', flow, role);
   if level in ('work', 'define') then

@@ -1,10 +1,6 @@
 -- Who may call what, and how the hot functions are planned. Running workers: none can exist yet.
 
--- Nothing is for everybody. What a granted role may call is listed here; all of it is security definer, so a role needs no right on
--- the tables it changes.
-revoke execute on all functions in schema mutirao from public;
-alter default privileges in schema mutirao revoke execute on functions from public;
-
+-- What a granted role may call is listed here; all of it is security definer, so a role needs no right on the tables it changes.
 create table mutirao.callable (
   function name primary key,
   level    text not null check (level in ('read', 'work', 'define'))
@@ -41,7 +37,8 @@ begin
 end $$;
 comment on function mutirao.grant_role(name, text) is 'Lets a role read, work or define.';
 
--- A definer function must not look where its caller points: only at what PostgreSQL itself brings. The hot functions keep one plan
+-- A definer function must not look where its caller points: only at what PostgreSQL itself brings. Nor must a condition hold in one
+-- time zone and not in another, or a date be read in two ways. The hot functions keep one plan
 -- for each statement: their arrays differ in length from call to call, and planning anew would cost more than it could win. The
 -- tables are small when the plan is made and large later, so sequential scans are kept out of it.
 do $$
@@ -50,6 +47,8 @@ declare
 begin
   for f in select p.oid::regprocedure as function, p.proname from pg_catalog.pg_proc p where p.pronamespace = 'mutirao'::regnamespace and p.prosecdef loop
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
+    execute format('alter function %s set timezone = %L', f.function, 'UTC');
+    execute format('alter function %s set datestyle = iso, ymd', f.function);
     if f.proname = any ('{start,start_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,take_job,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
@@ -57,3 +56,7 @@ begin
     end if;
   end loop;
 end $$;
+
+-- Nothing is for everybody. A migration that makes functions ends with this line: PostgreSQL has no default to that effect for one
+-- schema alone.
+revoke execute on all functions in schema mutirao from public;

@@ -1,0 +1,181 @@
+"""The cases and their goals. Two sides run in turns, and their medians are set against each other."""
+
+import operator
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.history import make_history
+from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
+from benchmarks.server import BenchServer
+from benchmarks.work import WORKS
+
+# As multiples of the yardstick, for one worker and for two. None: shown, but nothing is asked.
+THROUGHPUT_GOALS: dict[str, tuple[float | None, float | None]] = {
+    "five": (1.5, 2.0),
+    "large": (0.7, 0.7),
+    "branches": (1.0, 1.2),
+    "mixed": (1.0, 1.2),
+    "failing": (1.0, 1.0),
+    "blocking": (None, None),
+}
+# Throughput within 15 % of that of the small flow on an empty database.
+UNDISTURBED = 0.85
+# One instance on an idle engine: its median against the yardstick's, and the slowest in a hundred against its own median.
+IDLE_P50 = 2.5
+IDLE_P99 = 3.0
+STARTS_A_SECOND = 30_000
+
+STARTED_IN_ONE_CALL = 30_000
+START_RUNS = 5
+
+Side = Callable[[], Run]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done. The goals are for the full size."""
+
+    instances: int = 10_000
+    history: int = 1_000_000
+    runs: int = 3
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out of a case. `against` is empty where the goal is a plain number."""
+
+    case: str
+    title: str
+    workers: int
+    unit: str
+    ours: Sequence[Run]
+    against: Sequence[Run]
+    baseline: str
+    ratio: float
+    goal: float | None
+    at_least: bool = True
+
+    @property
+    def is_met(self) -> bool | None:
+        if self.goal is None:
+            return None
+        return bool((operator.ge if self.at_least else operator.le)(self.ratio, self.goal))
+
+    @property
+    def is_noisy(self) -> bool:
+        return any(run.noise is not None and run.noise.is_high for run in (*self.ours, *self.against))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a case needs: the server, how much to do, and whom to tell what comes next."""
+
+    server: BenchServer
+    size: Size
+    announce: Callable[[str], None]
+    say: Callable[[str], None]
+
+    def repeat(self, title: str, side: Side, runs: int) -> list[Run]:
+        taken = []
+        for n in range(runs):
+            self.announce(f"{title}, run {n + 1} of {runs}")
+            taken.append(side())
+        return taken
+
+    def in_turns(self, title: str, ours: Side, baseline: str, against: Side) -> tuple[list[Run], list[Run]]:
+        """A B A B A B: what slows the machine for a while slows both sides."""
+        taken: tuple[list[Run], list[Run]] = ([], [])
+        for n in range(self.size.runs):
+            for runs, side, who in ((taken[1], against, baseline), (taken[0], ours, "engine")):
+                self.announce(f"{title}, {who}, run {n + 1} of {self.size.runs}")
+                runs.append(side())
+        return taken
+
+
+@dataclass(frozen=True)
+class Case:
+    """`turns` is how many runs it takes, for the progress bar."""
+
+    name: str
+    turns: int
+    run: Callable[[Bench], list[Comparison]]
+
+
+def plan(size: Size) -> list[Case]:
+    both = 2 * 2 * size.runs
+    return [
+        *(Case(name, both, partial(_throughput, name=name)) for name in THROUGHPUT_GOALS),
+        Case("conditions", both, _conditions),
+        Case("history", both, _history),
+        Case("latency", 2 * size.runs, _latency),
+        Case("start", START_RUNS, _start),
+    ]
+
+
+def median(runs: Sequence[Run], detail: str | None = None) -> float:
+    return statistics.median(run.value if detail is None else run.details[detail] for run in runs)
+
+
+def _throughput(bench: Bench, name: str) -> list[Comparison]:
+    found = []
+    for workers, goal in enumerate(THROUGHPUT_GOALS[name], start=1):
+        ours = partial(engine_rate, bench.server, name, bench.size.instances, workers)
+        yardstick = partial(yardstick_rate, bench.server, bench.size.instances, workers)
+        found.append(_rates(bench, (name, WORKS[name].title, workers, goal), ours, ("yardstick", yardstick)))
+    return found
+
+
+def _conditions(bench: Bench) -> list[Comparison]:
+    found = []
+    for workers in (1, 2):
+        many, few = (
+            partial(engine_rate, bench.server, work, bench.size.instances, workers) for work in ("conditions", "five")
+        )
+        named = ("conditions", WORKS["conditions"].title, workers, UNDISTURBED)
+        found.append(_rates(bench, named, many, ("small flow", few)))
+    return found
+
+
+def _history(bench: Bench) -> list[Comparison]:
+    url = make_history(bench.server, bench.size.history, bench.say)
+    title = f"with {bench.size.history:,} finished instances"
+    found = []
+    for workers in (1, 2):
+        fresh = partial(engine_rate, bench.server, "five", bench.size.instances, workers)
+        old = partial(fresh, url=url)
+        found.append(_rates(bench, ("history", title, workers, UNDISTURBED), old, ("empty", fresh)))
+    bench.server.drop("history")
+    return found
+
+
+def _rates(
+    bench: Bench, named: tuple[str, str, int, float | None], ours: Side, baseline: tuple[str, Side]
+) -> Comparison:
+    case, title, workers, goal = named
+    who, against = baseline
+    taken = bench.in_turns(f"{title}, workers: {workers}", ours, who, against)
+    return Comparison(case, title, workers, "steps/s", *taken, who, median(taken[0]) / median(taken[1]), goal)
+
+
+def _latency(bench: Bench) -> list[Comparison]:
+    title = "one instance on an idle engine"
+    ours, against = bench.in_turns(
+        title, partial(engine_latency, bench.server), "yardstick", partial(yardstick_latency, bench.server)
+    )
+    p50, p99 = median(ours), median(ours, "p99")
+    slowest = [Run(run.details["p99"], run.noise, run.details) for run in ours]
+    return [
+        Comparison(
+            "latency", f"{title}, p50", 1, "ms", ours, against, "yardstick", p50 / median(against), IDLE_P50, False
+        ),
+        Comparison("latency", f"{title}, p99", 1, "ms", slowest, ours, "own p50", p99 / p50, IDLE_P99, False),
+    ]
+
+
+def _start(bench: Bench) -> list[Comparison]:
+    title = f"start of {STARTED_IN_ONE_CALL:,} in one call"
+    runs = bench.repeat(title, partial(start_rate, bench.server, STARTED_IN_ONE_CALL), START_RUNS)
+    goal = f"{STARTS_A_SECOND:,}/s"
+    return [Comparison("start", title, 0, "instances/s", runs, [], goal, median(runs) / STARTS_A_SECOND, 1.0)]

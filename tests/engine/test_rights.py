@@ -1,0 +1,190 @@
+"""Who may do what, with real roles: read, work, define, and nobody."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from driver import Engine, Jsonb, document, fresh_engine  # noqa: F401 gives the fixture `engine`
+from psycopg import AsyncConnection, errors, sql
+
+from mutirao.testing.database import TestServer
+
+Granted = Callable[[str | None], Awaitable[Engine]]
+
+
+@pytest.fixture
+async def granted(engine: Engine, server: TestServer) -> Granted:
+    """Makes a role, lets it read, work or define, and gives an engine that is spoken to by it."""
+    database = urlsplit(engine.url).path.strip("/")
+    await engine.apply("f", {"a": 0}, {"go": "a = 0"}, final="a = 1")
+    await engine.create("g", {"a": "x"}, {"go": "a = 'x'"}, final="a = 'done'")
+
+    async def make(level: str | None) -> Engine:
+        role = f"role_{secrets.token_hex(4)}"
+        async with await AsyncConnection.connect(server.superuser_url(database), autocommit=True) as admin:
+            await admin.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
+        if level:
+            await engine.rows("select mutirao.grant_role(%s, %s)", role, level)
+        return Engine(server.url(database, role))
+
+    return make
+
+
+READING = [
+    "select * from mutirao.instance",
+    "select * from mutirao.trace",
+    "select * from f.wed_flow",
+    "select * from g.wed_trace",
+    "select * from g.job_pool",
+    "select mutirao.now()",
+    "select * from mutirao.task_ids('f')",
+    "select mutirao.flow_document(version) from mutirao.flow",
+]
+WORKING = [
+    "select mutirao.start('f')",
+    "insert into g.wed_flow default values",
+    "select * from f.take('go')",
+    "select * from mutirao.claim('me', array[3])",
+    "select * from mutirao.turn('me', '{}', '{}', '{}', '{}', array[3], 1)",
+    "select * from mutirao.renew('{}', '{}')",
+    "select * from mutirao.release('{}', '{}')",
+    "select * from mutirao.turn_clock()",
+]
+DEFINING = [
+    "insert into g.wed_attr (aname) values ('b')",
+    "update g.wed_trig set priority = 1",
+    "delete from g.wed_trig where cfinal",
+    "select mutirao.create_flow('h')",
+    'select mutirao.apply_flow(\'{"name": "k"}\')',
+]
+NEVER = [
+    "update mutirao.instance set status = 'open.exception'",
+    "delete from mutirao.job",
+    "insert into mutirao.granted values ('public', 'define')",
+    "select mutirao.grant_role('tester', 'define')",
+    "select mutirao.finish_jobs('me', '{}', '{}', '{}', '{}', null)",
+    "select mutirao.settle('{}', '{}', null)",
+    "select mutirao.condition_function('x', 'true', '{}', '{}')",
+    "select mutirao_rule.look_1('{}')",
+    "create table mutirao.mine ()",
+    "create table f.mine ()",
+    "update mutirao.test_clock set ahead = '1 year'",
+    "delete from f.wed_flow",
+]
+
+
+async def check(engine: Engine, allowed: list[str], denied: list[str]) -> None:
+    for statement in allowed:
+        await engine.rows(statement)
+    for statement in denied:
+        with pytest.raises(errors.InsufficientPrivilege):
+            await engine.rows(statement)
+
+
+async def test_a_role_that_was_granted_nothing_may_do_nothing(granted: Granted) -> None:
+    await check(await granted(None), [], READING + WORKING + DEFINING + NEVER)
+
+
+async def test_a_reader_reads_and_writes_nothing(granted: Granted) -> None:
+    await check(await granted("read"), READING, WORKING + DEFINING + NEVER)
+
+
+async def test_a_worker_works_and_defines_nothing(granted: Granted) -> None:
+    await check(await granted("work"), READING + WORKING, DEFINING + NEVER)
+
+
+async def test_a_definer_defines_and_touches_no_table(granted: Granted) -> None:
+    await check(await granted("define"), READING + WORKING + DEFINING, NEVER)
+
+
+async def test_a_role_can_be_granted_less_than_it_had(granted: Granted, engine: Engine) -> None:
+    role = await granted("define")
+    name = await role.one("select session_user")
+    await engine.rows("select mutirao.grant_role(%s, 'read')", name)
+    await check(role, READING, WORKING + DEFINING + NEVER)
+
+
+async def test_a_flow_made_later_is_open_to_those_who_were_granted_before(granted: Granted, engine: Engine) -> None:
+    reader, worker, definer = [await granted(level) for level in ("read", "work", "define")]
+    await definer.create("later", {"a": "x"}, {"go": "a = 'x'"}, final="a = 'done'")
+    await engine.apply("more", {"a": 0}, {"go": "a = 0"}, final="a = 1")
+    await worker.rows("insert into later.wed_flow default values")
+    await worker.rows("insert into more.wed_flow default values")
+    assert await reader.rows("select a from later.wed_flow") == [("x",)]
+    with pytest.raises(errors.InsufficientPrivilege):
+        await worker.rows("insert into later.wed_attr (aname) values ('b')")
+
+
+async def test_a_new_shape_of_a_flow_keeps_its_grants(granted: Granted, engine: Engine) -> None:
+    worker = await granted("work")
+    await engine.apply("f", {"b": "x"}, {"go": "b = 'x'"}, final="b = 'y'")
+    await worker.rows("insert into f.wed_flow default values")
+
+
+async def test_a_worker_does_a_whole_job_with_no_right_on_any_table(granted: Granted) -> None:
+    worker = await granted("work")
+    instance = await worker.start("f")
+    assert await worker.do("f", "go", a=1) == "ok"
+    assert await worker.status(instance) == "closed.completed"
+    name = await worker.one("select session_user")
+    assert [step.writer for step in await worker.trace(instance)] == [name, name]
+    async with await AsyncConnection.connect(worker.url) as session:
+        await session.execute("insert into g.wed_flow default values")
+        found = await session.execute("select attempt from g.take('go')")
+        ((attempt,),) = await found.fetchall()
+        await session.execute(f"set local mutirao.attempt = '{attempt}'".encode())
+        await session.execute("update g.wed_flow set a = 'done'")
+    assert await worker.one("select count(*) from mutirao.closed") == 2
+
+
+async def test_conditions_run_by_a_worker_see_nothing_the_worker_made(granted: Granted, engine: Engine) -> None:
+    """A caller's search_path, temporary objects and operators must not reach into a look."""
+    worker = await granted("work")
+    async with await AsyncConnection.connect(worker.url, autocommit=True) as session:
+        await session.execute("create temporary table instance (id int)")
+        await session.execute("set search_path = pg_temp, public")
+        found = await session.execute("select mutirao.start('f')")
+        ((instance,),) = await found.fetchall()
+    assert await engine.jobs(instance) == {"go": "ready"}
+
+
+async def test_an_unknown_role_or_level_is_refused(granted: Granted, engine: Engine) -> None:
+    role = await (await granted(None)).one("select session_user")
+    async with engine.refused("wrong_call", "read, work or define"):
+        await engine.rows("select mutirao.grant_role(%s, 'everything')", role)
+    async with engine.refused("wrong_call", "nobody_at_all"):
+        await engine.rows("select mutirao.grant_role('nobody_at_all', 'read')")
+
+
+async def test_nothing_of_the_engine_is_for_everybody_and_definer_functions_look_nowhere_else(engine: Engine) -> None:
+    public = """
+        select p.oid::regprocedure::text from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        where p.pronamespace = 'mutirao'::regnamespace and a.grantee = 0"""
+    assert await engine.rows(public) == []
+    loose = """
+        select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'mutirao'::regnamespace and p.prosecdef
+        and not coalesce('search_path=pg_catalog, pg_temp' = any (p.proconfig), false)"""
+    assert await engine.rows(loose) == []
+    callable_by_none = """
+        select c.function from mutirao.callable c
+        where not exists (select from pg_proc p where p.pronamespace = 'mutirao'::regnamespace and p.proname = c.function and (p.prosecdef or p.proname = 'now'))"""
+    assert await engine.rows(callable_by_none) == []
+
+
+async def test_a_definer_cannot_smuggle_sql_into_a_definition(granted: Granted, engine: Engine) -> None:
+    definer = await granted("define")
+    before = await engine.everything()
+    for statement in (
+        "insert into g.wed_attr (aname, atype, adv) values ('b', 'text); delete from mutirao.granted; select (1', '1')",
+        "insert into g.wed_attr (aname) values ('b int); delete from mutirao.granted; --')",
+        "insert into g.wed_trig (trname, cpred) values ('x', 'true); delete from mutirao.granted; --')",
+        "insert into g.wed_trig (trname, cpred) values ('x() ; delete from mutirao.granted', 'true')",
+    ):
+        with pytest.raises(psycopg.Error, match=r"^(flow_invalid|attribute_reserved|condition_\w+):"):
+            await definer.rows(statement)
+    bad = document("k", {"a": 0}, {"go": {"depends": {"task": "go) or true; --", "state": "failed"}}})
+    with pytest.raises(psycopg.Error, match=r"^unknown_task"):
+        await definer.rows("select mutirao.apply_flow(%s)", Jsonb(bad))
+    assert await engine.everything() == before

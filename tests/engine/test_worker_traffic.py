@@ -1,0 +1,246 @@
+"""When a worker asks for jobs, how many it takes, and in which order it does them."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from worker_stage import HOUR, Stage, stage_on, until
+
+from mutirao import Change, Flow, Job, task
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    async with stage_on(database_url) as made:
+        yield made
+
+
+class Step(Flow):
+    n: int = 0
+    goal: int = 1
+    final = "n >= goal"
+
+    @task(when="n < goal")
+    async def step(self) -> Change:
+        return {"n": self.n + 1}
+
+
+async def idle(stage: Stage, name: str) -> None:
+    """Wait until a worker has asked, got nothing, and sits there."""
+
+    async def all_lanes_idle() -> bool:
+        found = await stage.rows(
+            "select state from pg_stat_activity where datname = current_database() and application_name like %s",
+            f"{name} lane%",
+        )
+        return [state for (state,) in found] == ["idle", "idle"] or [state for (state,) in found] == ["idle"]
+
+    await until(all_lanes_idle)
+
+
+# ---------------------------------------------------------------------------------------------------------------- waking
+
+
+async def test_notification_wakes_an_idle_worker(stage: Stage) -> None:
+    async with stage.working(Step, poll=HOUR):
+        await idle(stage, "ann")
+        for _ in range(5):
+            await stage.comes_to(await stage.engine.start(Step(goal=3)))
+
+
+async def test_polling_alone_does_when_notifications_never_come(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutirao.worker.worker.Worker._hear", lambda _worker, _payload: None)
+    async with stage.working(Step, poll=timedelta(milliseconds=50)):
+        await idle(stage, "ann")
+        await stage.comes_to(await stage.engine.start(Step(goal=3)))
+
+
+async def test_job_started_while_the_listener_was_deaf_is_found_when_it_hears_again(stage: Stage) -> None:
+    async with stage.working(Step, poll=HOUR):
+        await idle(stage, "ann")
+        async with stage.engine.connection() as connection, connection.transaction():
+            # The notification of this start is sent with the commit: when nobody listens.
+            await connection.execute("select mutirao.start('step')")
+            ended = await connection.execute(
+                "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
+                "where datname = current_database() and application_name = 'ann listens'"
+            )
+            assert await ended.fetchall() == [(True,)]
+        await stage.all_close("step", 1)
+        await stage.comes_to(await stage.engine.start(Step()))  # and it hears again
+
+
+async def test_lost_lines_are_made_anew(stage: Stage) -> None:
+    async with stage.working(Step, poll=HOUR):
+        await stage.engine.start_many([Step(goal=20) for _ in range(200)])
+        for _ in range(10):
+            await stage.rows(
+                "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
+                "where datname = current_database() and application_name like 'ann%%'"
+            )
+        # What was leased in an answer that never came is nobody's until its lease ends.
+        await stage.advance(minutes=2)
+        await stage.all_close("step", 200)
+    rows = await stage.rows("select instance, count(*) from mutirao.trace where kind = 'finish' group by 1")
+    assert Counter(count for _, count in rows) == {20: 200}
+
+
+# --------------------------------------------------------------------------------------------------------------- batches
+
+
+async def written_together(stage: Stage) -> list[int]:
+    """How many jobs ended in each transaction, most first."""
+    found = await stage.rows("select count(*) from mutirao.trace where kind = 'finish' group by xmin order by 1 desc")
+    return [count for (count,) in found]
+
+
+async def test_backlog_goes_in_hundreds(stage: Stage) -> None:
+    await stage.engine.apply(Step)
+    await stage.engine.start_many([Step(goal=2) for _ in range(1000)])
+    async with stage.working(Step):
+        await stage.all_close("step", 1000)
+    batches = await written_together(stage)
+    assert sum(batches) == 2000
+    assert batches[len(batches) // 2] >= 100
+
+
+async def test_two_steps_of_one_instance_never_share_a_commit(stage: Stage) -> None:
+    await stage.engine.apply(Step)
+    await stage.engine.start_many([Step(goal=5) for _ in range(300)])
+    async with stage.working(Step), stage.working(Step, name="bob"):
+        await stage.all_close("step", 300)
+    assert not await stage.rows(
+        "select from mutirao.trace where kind = 'finish' group by instance, xmin having count(*) > 1"
+    )
+
+
+async def test_lone_job_goes_at_once(stage: Stage) -> None:
+    async with stage.working(Step):
+        await stage.comes_to(await stage.engine.start(Step(goal=10)))
+    assert await written_together(stage) == [1] * 10
+
+
+async def test_worker_takes_no_more_than_it_can_do(stage: Stage) -> None:
+    go_on = asyncio.Event()
+
+    class Held(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        async def work(self) -> Change:
+            await go_on.wait()
+            return {"done": True}
+
+    await stage.engine.apply(Held)
+    await stage.engine.start_many([Held() for _ in range(50)])
+    async with stage.working(Held, concurrency=7):
+
+        async def seven_run() -> bool:
+            return len(await stage.engine.jobs(status="running")) == 7
+
+        await until(seven_run)
+        await stage.engine.start(Held())  # it is called, and does not take it
+        assert len(await stage.engine.jobs(status="running")) == 7
+        go_on.set()
+        await stage.all_close("held", 51)
+
+
+async def test_worker_does_not_hoard_slow_blocking_jobs(stage: Stage) -> None:
+    go_on = threading.Event()
+
+    class Slow(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        def work(self) -> Change:
+            go_on.wait(30)
+            return {"done": True}
+
+    await stage.engine.apply(Slow)
+    await stage.engine.start_many([Slow() for _ in range(100)])
+    async with stage.working(Slow, threads=3):
+
+        async def some_run() -> int:
+            return len(await stage.engine.jobs(status="running"))
+
+        await until(some_run)
+        await stage.comes_to(await stage.engine.start(Slow(done=True)))
+        assert await some_run() <= 12  # twice the threads, for each of two lanes
+        go_on.set()
+        await stage.all_close("slow", 101)
+
+
+# ----------------------------------------------------------------------------------------------------------------- order
+
+
+async def test_worker_does_urgent_jobs_first(stage: Stage) -> None:
+    done: list[int] = []
+
+    class Ranked(Flow):
+        rank: int
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        async def work(self) -> Change:
+            done.append(self.rank)
+            return {"done": True}
+
+    await stage.engine.apply(Ranked)
+    for rank in (1, 3, 2, 3, 1):
+        await stage.engine.start(Ranked(rank=rank), priority=rank)
+    async with stage.working(Ranked, concurrency=1):
+        await stage.all_close("ranked", 5)
+    assert done == [3, 3, 2, 1, 1]
+
+
+async def test_priority_of_a_task_adds_to_that_of_its_instance(stage: Stage) -> None:
+    done: list[str] = []
+
+    class Mixed(Flow):
+        a: bool = False
+        b: bool = False
+        final = "a and b"
+
+        @task(when="not a")
+        async def usual(self, job: Job) -> Change:
+            done.append(f"usual {job.instance_id}")
+            return {"a": True}
+
+        @task(when="not b", priority=5)
+        async def urgent(self, job: Job) -> Change:
+            done.append(f"urgent {job.instance_id}")
+            return {"b": True}
+
+    await stage.engine.apply(Mixed)
+    low = await stage.engine.start(Mixed())
+    high = await stage.engine.start(Mixed(), priority=2)
+    async with stage.working(Mixed, concurrency=1):
+        await stage.all_close("mixed", 2)
+    assert done == [f"urgent {high}", f"urgent {low}", f"usual {high}", f"usual {low}"]
+
+
+async def test_step_of_little_urgency_does_not_push_in_before_waiting_jobs(stage: Stage) -> None:
+    done: list[int] = []
+
+    class Long(Flow):
+        rank: int
+        n: int = 0
+        final = "n >= 3"
+
+        @task(when="n < 3")
+        async def step(self) -> Change:
+            done.append(self.rank)
+            return {"n": self.n + 1}
+
+    await stage.engine.apply(Long)
+    await stage.engine.start(Long(rank=1), priority=1)
+    await stage.engine.start(Long(rank=9), priority=9)
+    async with stage.working(Long, concurrency=1):
+        await stage.all_close("long", 2)
+    assert done == [9, 9, 9, 1, 1, 1]

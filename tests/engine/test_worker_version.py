@@ -1,0 +1,129 @@
+"""A worker beside other versions: of its flow, and of the schema."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from worker_stage import Stage, stage_on
+
+from mutirao import Change, Flow, OperatorError, task
+from mutirao.database.connection import connect
+from mutirao.database.engine import Engine
+from mutirao.database.migrate import migrations, upgrade
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    async with stage_on(database_url) as made:
+        yield made
+
+
+class Old(Flow):
+    name = "order"
+    state: str = "new"
+    final = "state = 'sent'"
+
+    @task(when="state = 'new'")
+    async def send(self) -> Change:
+        return {"state": "sent"}
+
+
+class New(Flow):
+    name = "order"
+    state: str = "new"
+    final = "state = 'sent'"
+
+    @task(when="state = 'new'")
+    async def pack(self) -> Change:
+        return {"state": "packed"}
+
+    @task(when="state = 'packed'")
+    async def send(self) -> Change:
+        return {"state": "sent"}
+
+
+async def version(stage: Stage) -> int:
+    [flow] = await stage.engine.flows("order")
+    return flow.version
+
+
+async def test_worker_puts_its_flow_in_place(stage: Stage) -> None:
+    async with stage.working(Old):
+        assert await version(stage) == 1
+        await stage.comes_to(await stage.engine.start(Old()))
+
+
+async def test_old_worker_that_is_restarted_does_not_take_the_flow_back(stage: Stage) -> None:
+    async with stage.working(Old):
+        pass
+    async with stage.working(New), stage.working(Old, name="old"):
+        assert await version(stage) == 2
+        started = await stage.engine.start(New())
+        assert (await stage.comes_to(started)).version == 2
+
+
+async def test_instances_of_both_versions_are_done_by_both_workers(stage: Stage) -> None:
+    await stage.engine.apply(Old)
+    before = await stage.engine.start(Old())
+    async with stage.working(New), stage.working(Old, name="old"):
+        after = await stage.engine.start(New())
+        assert (await stage.comes_to(before)).version == 1
+        assert (await stage.comes_to(after)).version == 2
+    assert [row.task for row in await stage.engine.trace(before)] == [None, "send"]
+    assert [row.task for row in await stage.engine.trace(after)] == [None, "pack", "send"]
+
+
+# ---------------------------------------------------------------------------------------------------- of the schema itself
+
+
+async def refuse(url: str) -> OperatorError:
+    with pytest.raises(OperatorError) as refusal:
+        async with Engine(url, upgrade=False):
+            pass
+    return refusal.value
+
+
+async def test_worker_newer_than_the_schema_is_refused(empty_database_url: str) -> None:
+    async with await connect(empty_database_url) as connection:
+        await upgrade(connection, migrations()[:-1])
+    error = await refuse(empty_database_url)
+    assert error.code == "schema_too_old"
+    assert "mutirao db upgrade" in str(error)
+    assert "\n" not in str(error)
+
+
+async def test_worker_older_than_the_schema_is_refused(stage: Stage, database_url: str) -> None:
+    await stage.do("insert into mutirao.migration (number, name, checksum) values (9999, 'from_the_future', '')")
+    error = await refuse(database_url)
+    assert error.code == "schema_too_new"
+    assert "9999_from_the_future" in str(error)
+    assert "\n" not in str(error)
+
+
+FLOW = """
+from mutirao import Change, Flow, task
+
+class Hello(Flow):
+    said: bool = False
+    final = "said"
+
+    @task(when="not said")
+    async def say(self) -> Change:
+        return {"said": True}
+"""
+
+
+async def test_command_tells_it_in_one_line(stage: Stage, database_url: str, tmp_path: Path) -> None:
+    await stage.do("insert into mutirao.migration (number, name, checksum) values (9999, 'from_the_future', '')")
+    file = tmp_path / "hello.py"
+    file.write_text(FLOW)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mutirao", "worker", f"{file}:Hello", "--database", database_url,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    said, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode != 0
+    assert len(said.decode().splitlines()) == 1
+    assert "schema_too_new" in said.decode()

@@ -1,0 +1,33 @@
+"""docs/errors.md lists every code that the program can refuse with, and no other."""
+
+import ast
+import re
+from pathlib import Path
+
+import mutirao
+
+PACKAGE = Path(mutirao.__file__).parent
+PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
+FAMILIES = {"FlowError", "RequestError", "OperatorError", "LeaseLost", "LookTooLongError"}
+
+_REGISTERED = re.compile(r"\('([a-z_]+)',\s*'MU\d{3}',")
+
+
+def codes_in_sql() -> set[str]:
+    files = (PACKAGE / "database" / "sql" / "migrations").glob("*.sql")
+    return {code for file in files for code in _REGISTERED.findall(file.read_text("utf-8"))}
+
+
+def codes_in_python() -> set[str]:
+    found = set()
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id=family), args=[ast.Constant(value=str(code)), *_]) if family in FAMILIES:
+                    found.add(code)
+    return found
+
+
+def test_every_refusal_is_documented() -> None:
+    documented = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    assert documented == codes_in_sql() | codes_in_python()

@@ -1,0 +1,117 @@
+"""Definitions that are made while instances move, and by several at once."""
+
+import asyncio
+
+import psycopg
+import pytest
+from driver import Engine, document, fresh_engine  # noqa: F401 gives the fixture `engine`
+from probe import at_once, run, running, session, until_it_waits
+from psycopg.types.json import Jsonb
+
+ADD = "insert into f.wed_trig (trname, cpred) values (%s, $$a <> 'done'$$)"
+
+
+async def live(engine: Engine) -> int:
+    await engine.create("f", {"a": "x"}, {"go": "a = 'x'", "stay": "a <> 'done'"}, final="a = 'done'")
+    return await engine.start("f")
+
+
+async def test_a_definition_committed_while_a_completion_is_open_is_caught_up_with(engine: Engine) -> None:
+    instance = await live(engine)
+    job = await engine.take("f", "go")
+    async with session(engine) as worker:
+        await run(worker, "select mutirao.complete(%s, %s, %s)", job.id, job.attempt, Jsonb({"a": "y"}))
+        await engine.rows(ADD, "more")
+        # The clock passes by: the instance is busy, so it must come again, however often.
+        for _ in range(3):
+            await at_once(engine, "select * from mutirao.turn_clock()")
+        await worker.commit()
+    assert await engine.jobs(instance) == {"stay": "ready"}  # the completion knew nothing of it
+    for _ in range(2):
+        await engine.tick()
+    assert await engine.jobs(instance) == {"stay": "ready", "more": "ready"}
+    await engine.tick()
+    assert await engine.rows("select from mutirao.recheck") == []
+
+
+async def test_an_instance_started_under_the_old_version_and_committed_late_is_caught_up_with(engine: Engine) -> None:
+    await live(engine)
+    async with session(engine) as starter:
+        ((late,),) = await run(starter, "select mutirao.start('f')")
+        await engine.rows(ADD, "more")
+        for _ in range(3):
+            await engine.tick()  # it cannot see the late one, and must not think that it is done
+        await starter.commit()
+    for _ in range(3):
+        await engine.tick()
+    assert await engine.jobs(late) == {"go": "ready", "stay": "ready", "more": "ready"}
+    assert await engine.rows("select from mutirao.recheck") == []
+
+
+async def test_completions_go_on_while_a_definition_is_open(engine: Engine) -> None:
+    instance = await live(engine)
+    async with session(engine) as definer:
+        await run(definer, "insert into f.wed_attr (aname, adv) values ('b', '1')")
+        await run(definer, ADD, "more")
+        await at_once(engine, "select mutirao.start('f')")
+        ids = list(await engine.tasks("f", "go"))
+        jobs = await at_once(engine, "select job, attempt from mutirao.claim('w', %s::int[], 9)", ids)
+        for job, attempt in jobs:
+            assert await at_once(engine, "select mutirao.complete(%s, %s, %s)", job, attempt, Jsonb({"a": "y"})) == [
+                ("ok",)
+            ]
+        await at_once(engine, "select * from mutirao.turn_clock()")
+        await definer.commit()
+    await engine.tick()
+    assert await engine.jobs(instance) == {"stay": "ready", "more": "ready"}
+    assert await engine.state(instance) == {"a": "y", "b": "1"}
+
+
+async def test_two_definers_of_one_flow_go_one_after_the_other_and_both_count(engine: Engine) -> None:
+    await live(engine)
+    async with session(engine) as first, session(engine) as second:
+        await run(first, ADD, "one")
+        waiting = running(second, ADD, "two")
+        await until_it_waits(engine, second)
+        await first.commit()
+        await waiting
+        await second.commit()
+    assert await engine.rows("select trname from f.wed_trig where not cfinal order by 1") == [
+        ("go",),
+        ("one",),
+        ("stay",),
+        ("two",),
+    ]
+    assert await engine.one("select max(number) from mutirao.version") == 3
+
+
+async def test_of_two_flows_of_one_name_the_second_is_refused_unless_the_first_is_taken_back(engine: Engine) -> None:
+    for commits in (False, True):
+        async with session(engine) as first, session(engine) as second:
+            await run(first, "select mutirao.create_flow('g')")
+            waiting = running(second, "select mutirao.create_flow('g')")
+            await until_it_waits(engine, second)
+            await (first.commit() if commits else first.rollback())
+            if commits:
+                with pytest.raises(psycopg.Error, match="^flow_exists: "):
+                    await waiting
+            else:
+                await waiting
+            await second.rollback()
+
+
+async def test_eight_workers_that_apply_the_same_flow_at_once_make_one_version(engine: Engine) -> None:
+    flow = Jsonb(document("p", {"a": 0}, {"go": "a = 0"}, final="a = 1"))
+    numbers = await asyncio.gather(*(engine.one("select mutirao.apply_flow(%s, true)", flow) for _ in range(8)))
+    assert numbers == [1] * 8
+    assert await engine.one("select count(*) from mutirao.version") == 1
+
+
+async def test_eight_flows_that_share_their_conditions_are_made_at_once(engine: Engine) -> None:
+    conditions = {f"t{n}": f"a = {n}" for n in range(6)}
+    backwards = dict(reversed(conditions.items()))
+    await asyncio.gather(
+        *(engine.apply(f"p{n}", {"a": 0}, backwards if n % 2 else conditions, final="a = 9") for n in range(8))
+    )
+    for n in range(8):
+        assert await engine.jobs(await engine.start(f"p{n}")) == {"t0": "ready"}

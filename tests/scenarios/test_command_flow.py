@@ -1,0 +1,123 @@
+"""`mutirao flow` as its users meet it, and how it refuses what is wrong with a flow."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import FLOWS, answer, assert_refused, mutirao
+from psycopg import AsyncConnection
+
+from mutirao.testing.database import TestServer
+
+ORDER = f"{FLOWS}:Order"
+
+
+@pytest.fixture
+async def any_url(servers: dict[str, TestServer]) -> AsyncIterator[str]:
+    """For what is refused before PostgreSQL has a say: one version will do."""
+    async with servers["pg18"].clone() as url:
+        yield url
+
+
+def test_applied_flow_is_listed_and_shown(database_url: str) -> None:
+    assert mutirao("flow", "apply", ORDER, "--database", database_url).stdout == "order: applied, version 1\n"
+    assert mutirao("flow", "apply", ORDER, "--database", database_url).stdout == "order: unchanged, version 1\n"
+    [listed] = answer("flow", "list", "--database", database_url)
+    assert (listed["name"], listed["version"], listed["tasks"], listed["live"]) == ("order", 1, 2, False)
+    shown = answer("flow", "show", "order", "--database", database_url)
+    assert [task["name"] for task in shown["tasks"]] == ["pay", "ship"]
+    assert shown["final"] == "stage = 'shipped'"
+    people = mutirao("flow", "show", "order", "--database", database_url).stdout
+    assert all(word in people for word in ("Pay, then ship.", "customer", "stage = 'paid'", "searchable"))
+
+
+def test_unknown_flow_and_version_are_refused(database_url: str) -> None:
+    assert mutirao("flow", "apply", ORDER, "--database", database_url).returncode == 0
+    said = mutirao("flow", "show", "oder", "--database", database_url)
+    assert_refused(said, "unknown_flow")
+    assert 'did you mean "order"?' in said.stderr
+    assert_refused(mutirao("flow", "show", "order", "--version", 7, "--database", database_url), "unknown_version")
+
+
+def test_check_says_ok_and_changes_nothing(database_url: str) -> None:
+    said = mutirao("flow", "check", FLOWS, "--database", database_url)
+    assert said.returncode == 0, said
+    assert f"ok order ({FLOWS})" in said.stdout
+    assert answer("flow", "list", "--database", database_url) == []
+
+
+WRONG_CONDITIONS = {
+    "unknown_attribute": ("satge = 'new'", "unknown_attribute"),
+    "unknown_task": ("task_pya = 'failed'", "unknown_attribute"),
+    "wrong_type": ("stage", "condition_type"),
+    "incomparable": ("stage = 3 + 4", "condition_type"),
+    "subquery": ("exists (select 1)", "condition_refused"),
+    "second_statement": ("true; drop table mutirao.job", "condition_refused"),
+    "sleeper": ("pg_sleep(9) is null", "condition_refused"),
+    "unbalanced": ("(stage = 'new'", "condition_syntax"),
+}
+
+WRONG_FLOW = """
+class {name}(Flow):
+    name = "{name}"
+    stage: str = "new"
+    final = "stage = 'done'"
+
+    @task(when={when!r})
+    def pay(self) -> Change:
+        return {{}}
+"""
+
+
+def test_check_names_what_is_wrong_with_each_condition(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "wrong_conditions.py"
+    flows = [WRONG_FLOW.format(name=name, when=when) for name, (when, _) in WRONG_CONDITIONS.items()]
+    file.write_text("\n".join(["from mutirao import Change, Flow, task", *flows]))
+    said = mutirao("flow", "check", file, "--database", database_url)
+    lines = said.stdout.splitlines()
+    assert (said.returncode, said.stderr, len(lines)) == (1, "", len(WRONG_CONDITIONS))
+    for line, (name, (_, code)) in zip(lines, WRONG_CONDITIONS.items(), strict=True):
+        assert line.startswith(f"refused {name} ({file}): {code}: "), line
+        assert '"pay"' in line
+
+
+WRONG_FILES = {
+    "keyword": ('class Wrong(Flow):\n    select: str = "x"\n', "attribute_reserved"),
+    "twins": ("class A(Flow):\n    name = 'same'\n\nclass B(Flow):\n    name = 'same'\n", "duplicate_name"),
+    "no_flow": ("x = 1\n", "not_a_flow"),
+    "broken": ("import nowhere_to_be_found\n", "module_broken"),
+    "syntax": ("class Wrong(Flow:\n", "module_broken"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_wrong_file_is_refused_by_check_and_apply(any_url: str, tmp_path: Path, name: str) -> None:
+    text, code = WRONG_FILES[name]
+    file = tmp_path / f"wrong_{name}.py"
+    file.write_text(f"from mutirao import Change, Flow, task\n\n{text}")
+    said = mutirao("flow", "check", file, "--json", "--database", any_url)
+    [verdict] = json.loads(said.stdout)
+    assert said.returncode == 1
+    assert verdict["error"].startswith(f"{code}: ")
+    assert str(file) in verdict["place"]
+    assert_refused(mutirao("flow", "apply", file, "--database", any_url), code)
+
+
+async def test_flow_made_in_sql_is_not_replaced(database_url: str, connection: AsyncConnection[Any]) -> None:
+    await connection.execute("select mutirao.create_flow('order')")
+    said = mutirao("flow", "check", ORDER, "--database", database_url)
+    assert (said.returncode, "flow_live" in said.stdout) == (1, True)
+
+
+def test_database_without_our_schema_is_the_operators_business(empty_database_url: str) -> None:
+    said = mutirao("flow", "list", "--database", empty_database_url)
+    assert_refused(said, "schema_too_old", exit_code=3)
+    assert "mutirao db upgrade" in said.stderr
+
+
+async def test_program_older_than_the_schema_is_refused(database_url: str, connection: AsyncConnection[Any]) -> None:
+    await connection.execute("insert into mutirao.migration (number, name, checksum) values (9999, 'later', 'x')")
+    for command in (["flow", "list"], ["worker", ORDER]):
+        assert_refused(mutirao(*command, "--database", database_url), "schema_too_new", exit_code=3)
