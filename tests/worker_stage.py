@@ -88,7 +88,11 @@ class Stage:
             [found] = await self.engine.flows(flow)
             return found.closed == count
 
-        await until(look)
+        try:
+            await until(look)
+        except TimeoutError as error:
+            error.add_note(f"{await self.engine.flows(flow)}, {await self.engine.backlog()}")
+            raise
 
     async def kinds(self, instance: int) -> list[str]:
         return [row.kind for row in await self.engine.trace(instance)]

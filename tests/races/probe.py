@@ -18,7 +18,7 @@ async def session(engine: Engine) -> AsyncIterator[AsyncConnection[Any]]:
 
 async def run(connected: AsyncConnection[Any], statement: str, *values: Any) -> list[Any]:
     found = await connected.execute(statement.encode(), values)
-    return await found.fetchall() if found.description else []
+    return await found.fetchall() if found.description is not None else []
 
 
 def running(connected: AsyncConnection[Any], statement: str, *values: Any) -> asyncio.Task[list[Any]]:
@@ -29,7 +29,7 @@ async def until_it_waits(engine: Engine, connected: AsyncConnection[Any]) -> Non
     """Come back when that session stands before a lock that another one holds."""
     async with await AsyncConnection.connect(engine.url, autocommit=True) as watch:
         while not await run(watch, "select from pg_locks where pid = %s and not granted", connected.info.backend_pid):
-            await asyncio.sleep(0)
+            pass
 
 
 async def at_once(engine: Engine, statement: str, *values: Any) -> list[Any]:

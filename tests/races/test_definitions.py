@@ -93,7 +93,7 @@ async def test_of_two_flows_of_one_name_the_second_is_refused_unless_the_first_i
             await until_it_waits(engine, second)
             await (first.commit() if commits else first.rollback())
             if commits:
-                with pytest.raises(psycopg.Error, match="^flow_exists: "):
+                with pytest.raises(psycopg.Error, match=r"^flow_exists: "):
                     await waiting
             else:
                 await waiting

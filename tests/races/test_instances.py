@@ -18,7 +18,7 @@ async def branches(engine: Engine, *, width: int = 4, instances: int = 1) -> lis
     names = [f"b{n}" for n in range(width)]
     await engine.apply(
         "f",
-        {name: 0 for name in names} | {"joined": False},
+        dict.fromkeys(names, 0) | {"joined": False},
         {name: f"{name} = 0" for name in names}
         | {"join": " and ".join(f"{name} > 0" for name in names) + " and not joined"},
         final="joined",
@@ -115,9 +115,9 @@ async def test_an_instance_that_somebody_holds_is_answered_busy_and_the_rest_of_
         told, _ = await engine.turn([(jobs[held], {"b0": 1}), (jobs[free], {"b0": 1})])
         assert [(t.kind, t.job) for t in told] == [("busy", jobs[held].id)]
         assert (await engine.state(free))["b0"] == 1
-        with pytest.raises(psycopg.Error, match="^instance_busy: "):
+        with pytest.raises(psycopg.Error, match=r"^instance_busy: "):
             await engine.complete(jobs[held], b0=1)
-        with pytest.raises(psycopg.Error, match="^instance_busy: "):
+        with pytest.raises(psycopg.Error, match=r"^instance_busy: "):
             await engine.fail(jobs[held])
         await holder.rollback()
     told, _ = await engine.turn([(jobs[held], {"b0": 1})])
@@ -204,7 +204,7 @@ async def test_of_two_sessions_that_write_with_one_attempt_one_ends_the_job(engi
         waiting = running(second, "select mutirao.complete_here(%s, %s, %s)", job.id, job.attempt, Jsonb({"b0": 2}))
         await until_it_waits(engine, second)
         await first.commit()
-        with pytest.raises(psycopg.Error, match="^lease_lost: "):
+        with pytest.raises(psycopg.Error, match=r"^lease_lost: "):
             await waiting
     assert await engine.state(instance) == {"b0": 1, "b1": 0, "joined": False}
 

@@ -150,8 +150,12 @@ class Backoff:
         self._seconds = 0.0
 
     async def wait(self) -> None:
-        await asyncio.sleep(self._seconds)
-        self._seconds = min(max(0.05, self._seconds * 2), 5.0)
+        await asyncio.sleep(self.next_pause())
+
+    def next_pause(self) -> float:
+        """For whoever waits by other means: this time so many seconds, and longer next time."""
+        pause, self._seconds = self._seconds, min(max(0.05, self._seconds * 2), 5.0)
+        return pause
 
 
 def is_lost(error: MutiraoError) -> bool:

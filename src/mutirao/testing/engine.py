@@ -65,7 +65,7 @@ async def run_until_quiet(
     """
     worker = Worker(engine, flows, options or WorkerOptions(name="run_until_quiet"))
     working = asyncio.create_task(worker.run())
-    watching = asyncio.create_task(_watch(engine, through_retries))
+    watching = asyncio.create_task(_watch(engine, worker, through_retries))
     try:
         await asyncio.wait([working, watching], timeout=patience.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -80,8 +80,9 @@ async def run_until_quiet(
         await asyncio.gather(working, watching, return_exceptions=True)
 
 
-async def _watch(engine: Engine, through_retries: bool) -> None:
-    """Returns when the engine is quiet."""
+async def _watch(engine: Engine, worker: Worker, through_retries: bool) -> None:
+    """Returns when the engine is quiet, and the worker's flows are in place."""
+    await worker.ready.wait()
     pause = _SHORTEST_PAUSE
     while True:
         is_restless, due_in = await _unrest(engine)

@@ -130,3 +130,16 @@ select
 
 -- call_clock: lets clocks look at the time now
 select pg_notify('mutirao', 'clock')
+
+-- flows_with_task: the flows whose newest version has a task of this name
+select f.id, f.name from mutirao.flow f join mutirao.rule r on r.version = f.version join mutirao.task t on t.id = r.task
+where t.name = %s order by f.name
+
+-- take: leases one job of a task, for as long as its timeout lets it run
+select job, attempt, wid, payload from mutirao.take_job(%s, %s, null)
+
+-- name_attempt: says for which attempt this transaction updates wed_flow
+select set_config('mutirao.attempt', %s, true)
+
+-- listen: hears when jobs are ready
+listen mutirao

@@ -444,7 +444,8 @@ begin
   end if;
 end $$;
 
--- When a job of an instance has ended, those of it that are parked try again, oldest first, until none of them gets through.
+-- When a job of an instance has ended, those of it that are parked try again, oldest first, until none of them gets through. Not
+-- while it is suspended: then no condition has a say, and a change that was refused would slip through.
 create function mutirao.finish_parked(instances bigint[]) returns void
 language plpgsql as $$
 declare
@@ -454,15 +455,15 @@ declare
   watched bigint[];
 begin
   with again as (
-    update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status from mutirao.instance i
-    where j.instance = any (instances) and j.status = 'parked' and j.change is null and i.id = j.instance returning j.id, j.instance, j.flow, j.watched),
+    update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'parked' and j.change is null
+    returning j.id, j.instance, j.flow, j.watched),
   counted as (
     update mutirao.instance i set parked = i.parked - cardinality(a.jobs), reasons = mutirao.reasons_without(i.reasons, a.jobs),
-      status = case when i.hold is null and mutirao.reasons_without(i.reasons, a.jobs) is null then 'open.running' else i.status end
+      status = case when mutirao.reasons_without(i.reasons, a.jobs) is null then 'open.running' else i.status end
     from (select instance, array_agg(id) as jobs from again group by 1) a where i.id = a.instance)
   select array_agg(distinct a.flow), array_agg(a.id order by a.id) filter (where a.watched) into flows, watched from again a;
   if flows is not null then
-    perform mutirao.wake(flows), mutirao.show_exceptions(instances);
+    perform mutirao.wake(flows);
   end if;
   if watched is not null then
     perform mutirao.reach(watched, 'ready');
@@ -478,6 +479,7 @@ begin
       select t.id from unnest(tried || array(select e.job from unnest(entries) e)) t(id) join mutirao.job j on j.id = t.id
       where not exists (select from unnest(entries) e where e.instance = j.instance and not exists (select from mutirao.job g where g.id = e.job)));
   end loop;
+  perform mutirao.show_exceptions(instances);
 end $$;
 
 -- An attempt has failed: another try is due later, unless none is left, or the task said that trying is of no use.
@@ -505,7 +507,8 @@ begin
     returning j.id, j.watched),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
-    select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at from again a),
+    select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at
+    from (select * from again order by n) a),
   given_up as (
     update mutirao.job j set status = 'failed', attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, error = x.error
     from failing x where j.id = x.job and x.hold is distinct from 'cancelled' and not exists (select from again a where a.job = x.job))
@@ -597,7 +600,7 @@ begin
 
   -- Parked changes have a new chance where a job has ended.
   select array_agg(i.id) into unblocked from unnest(locked) l(id) join mutirao.instance i on i.id = l.id
-  where i.parked > 0 and exists (
+  where i.parked > 0 and i.hold is null and exists (
     select from unnest(entries) e where e.instance = i.id and not exists (select from mutirao.job j where j.id = e.job and j.status in ('running', 'parked')));
   if unblocked is not null then
     perform mutirao.finish_parked(unblocked);

@@ -72,7 +72,7 @@ begin
       case when refused.note ->> 'task' is not null then format('condition of %s: ', refused.note ->> 'task') else '' end || (refused.note ->> 'error'),
       'the state would be final while jobs are pending; wait for them, or cancel the instance')));
   end if;
-  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0) then
+  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0 and i.hold is null) then
     perform mutirao.finish_parked(array[w.instance]);
   end if;
 end $$;
@@ -268,9 +268,9 @@ begin
   select array_agg(q.id) into locked from (
     select i.id from mutirao.instance i where i.id = any (locked) order by i.id for no key update skip locked) q;
 
-  select array_agg(j.id) as jobs, array_agg(j.attempt) as attempts, array_agg(case
+  select array_agg(j.id order by j.id) as jobs, array_agg(j.attempt order by j.id) as attempts, array_agg(case
       when j.deadline_at <= at then jsonb_build_object('code', 'timeout', 'error', format('did not end within its timeout of %s', j.timeout))
-      else jsonb_build_object('code', 'lease_lost', 'error', format('its worker vanished %s times in a row, last %s', j.losses + 1, j.worker)) end) as errors
+      else jsonb_build_object('code', 'lease_lost', 'error', format('its worker vanished %s times in a row, last %s', j.losses + 1, j.worker)) end order by j.id) as errors
     into failing
   from mutirao.job j join mutirao.instance i on i.id = j.instance
   where j.id = any (expired) and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
@@ -347,7 +347,7 @@ begin
   select array_agg(row(1, 'look', i.id, i.flow, v.id, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached,
       case when v.named = '{}' then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end,
       i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work order by i.id),
-    array_agg(i.id) filter (where i.parked > 0)
+    array_agg(i.id) filter (where i.parked > 0 and i.hold is null)
     into work, parked
   from mutirao.instance i where i.id = any (behind);
   looked := mutirao.look(work, array[v.id]);
