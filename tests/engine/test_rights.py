@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from driver import Engine, Jsonb, document, fresh_engine  # noqa: F401 gives the fixture `engine`
+from driver import Engine, document, fresh_engine  # noqa: F401 gives the fixture `engine`
 from psycopg import AsyncConnection, errors, sql
+from psycopg.types.json import Jsonb
 
 from mutirao.testing.database import TestServer
 

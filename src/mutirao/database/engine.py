@@ -21,6 +21,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mutirao.database.address import Address, resolve
+from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, TraceRow, VersionRecord
@@ -183,7 +184,7 @@ class Engine:
 
     async def _start(self, flow: str, states: list[str], priority: int) -> list[int]:
         async with self.connection() as connection:
-            found = await connection.execute(query("start_many"), (flow, states, priority, self.name))
+            found = await connection.execute(query("start_many"), (flow, texts(states), priority, self.name))
             return [number for (number,) in await found.fetchall()]
 
     async def instance(self, instance: int) -> Instance:

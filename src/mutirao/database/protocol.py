@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
+from mutirao.database.array import numbers, texts
 from mutirao.database.connection import connect, refusal_of
 from mutirao.database.sql import query
 from mutirao.errors import MutiraoError, OperatorError, RequestError
@@ -81,11 +82,11 @@ class Line:
         """End jobs and lease others in exchange. Raises `server_lost` when nobody knows whether it happened."""
         values = (
             worker,
-            [each.job for each in done],
-            [each.attempt for each in done],
-            [each.change for each in done],
-            [each.error for each in done],
-            list(tasks),
+            numbers([each.job for each in done]),
+            numbers([each.attempt for each in done]),
+            texts([each.change for each in done]),
+            texts([each.error for each in done]),
+            numbers(tasks),
             room,
             lease,
         )

@@ -2,7 +2,7 @@
 
 -- turn: ends jobs and leases others in exchange: the whole traffic of a worker
 select kind, job, attempt, instance, task, failures, timeout, state, note
-from mutirao.turn(%s, %s::bigint[], %s::bigint[], %s::text[]::jsonb[], %s::text[]::jsonb[], %s::int[], %s, %s)
+from mutirao.turn(%s, %s::bigint[], %s::bigint[], %s::jsonb[], %s::jsonb[], %s::int[], %s, %s)
 
 -- renew: prolongs leases and answers the jobs whose lease is lost
 select * from mutirao.renew(%s::bigint[], %s::bigint[], %s)
@@ -26,7 +26,7 @@ select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where 
 select mutirao.apply_flow(%s::jsonb, %s, %s)
 
 -- start_many: starts one instance per state, all or none
-select * from mutirao.start_many(%s, %s::text[]::jsonb[], %s, %s)
+select * from mutirao.start_many(%s, %s::jsonb[], %s, %s)
 
 -- set: changes attributes of an open instance from outside
 select mutirao.set(%s, %s::jsonb, %s, %s)

@@ -113,7 +113,7 @@ create table mutirao.instance (
   firings    int not null default 0,
   priority   int not null default 0,
   started_at timestamptz not null
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+) with (toast_tuple_target = 8160, fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 comment on column mutirao.instance.pending is 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
 comment on column mutirao.instance.failed is 'Tasks whose job has failed for good; it keeps its place.';
 comment on column mutirao.instance.fired is 'Tasks that fire once and have.';

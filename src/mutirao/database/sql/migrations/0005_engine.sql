@@ -165,10 +165,11 @@ declare
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
   -- Ended jobs go first: their task may fire again at once, and (instance, task) is unique.
-  delete from mutirao.job j using unnest(work, looked) w
-  where j.id = w.job and w.kind in ('finish', 'skip', 'drop') and w.problem is null
-    and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
-      and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))));
+  delete from mutirao.job j where j.id = any (array(
+    select w.job from unnest(work, looked) w
+    where w.kind in ('finish', 'skip', 'drop') and w.problem is null
+      and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
+        and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))))));
 
   with judged as materialized (
     select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, v.searchable, f.exception_task,
@@ -203,17 +204,23 @@ begin
       end::mutirao.instance_status as status
     from written d
   ),
+  -- An upsert and not an update: what the planner believes of a table that is empty now and full later decides how it joins, and a
+  -- plan that is kept would go on joining so. An upsert finds each row by its key, whatever the planner believes.
   opened as (
-    update mutirao.instance i set
-      version = d.version, status = d.status, state = d.state, pending = d.pending || d.starts, failed = d.failed,
-      fired = case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
-      reached = case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
-      latest = case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
-      parked = d.parked, reasons = d.left_with, hold = d.hold, firings = d.firings + cardinality(d.starts)
-    from stated d where i.id = d.instance and d.outcome not in ('completed', 'aborted')
+    insert into mutirao.instance as i (id, flow, version, status, state, pending, failed, fired, reached, latest, parked, reasons, hold, firings, priority, started_at)
+    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed,
+      case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
+      case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
+      case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
+      d.parked, d.left_with, d.hold, d.firings + cardinality(d.starts), d.priority, d.started_at
+    from stated d where d.outcome not in ('completed', 'aborted')
+    on conflict (id) do update set
+      version = excluded.version, status = excluded.status, state = excluded.state, pending = excluded.pending, failed = excluded.failed,
+      fired = excluded.fired, reached = excluded.reached, latest = excluded.latest, parked = excluded.parked, reasons = excluded.reasons,
+      hold = excluded.hold, firings = excluded.firings
   ),
   ended as (
-    delete from mutirao.instance i using stated d where i.id = d.instance and d.outcome in ('completed', 'aborted')
+    delete from mutirao.instance i where i.id = any (array(select instance from stated where outcome in ('completed', 'aborted')))
   ),
   closed as (
     insert into mutirao.closed (id, flow, version, status, state, fired, reached, latest, firings, priority, started_at, closed_at)
@@ -302,8 +309,6 @@ begin
         coalesce(case when bad.problem ->> 'task' is not null then format('condition of %s: ', bad.problem ->> 'task') else '' end || (bad.problem ->> 'error'),
           'this initial state is not final and no condition holds on it, so nothing would ever happen')));
   end if;
-  insert into mutirao.instance (id, flow, version, status, state, priority, started_at)
-  select w.instance, f.id, v.id, 'open.running', w.state, w.priority, w.started_at from unnest(work) w;
   perform mutirao.settle(work, array[v.id], null, looked);
   return query select w.instance from unnest(work) w;
 end $$;
@@ -345,12 +350,13 @@ begin
     claimed as (
       update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = claim_jobs.worker,
         deadline_at = at + j.timeout, lease_until = mutirao.lease_end(at, lease, at + j.timeout)
-      from picked p where j.id = p.id
+      where j.id = any (array(select id from picked))
       returning j.id, j.attempt, j.instance, j.task, j.failures, j.timeout, j.cause, j.watched)
-    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout), t.state, null)::mutirao.settled),
+    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout),
+        (select t.state from mutirao.trace t where t.instance = c.instance and t.id = c.cause), null)::mutirao.settled),
       array_agg(c.id) filter (where c.watched)
     into got, watched
-    from claimed c join mutirao.trace t on t.instance = c.instance and t.id = c.cause;
+    from claimed c;
     if watched is not null then
       given_back := mutirao.reach_running(watched);
       return query select g.* from unnest(got) g where g.job <> all (given_back);
