@@ -188,6 +188,14 @@ class Engine:
         ((woken, ended, looked),) = await self.rows("select woken, ended, looked from mutirao.turn_clock()")
         return woken, ended, looked
 
+    async def until_caught_up(self) -> None:
+        """Ticks until no live flow has a version that the clock must still look after.
+
+        It is sure of that only when all transactions older than the version have ended, those of other databases too.
+        """
+        while await self.rows("select from mutirao.recheck"):
+            await self.tick()
+
     # --------------------------------------------------------------------------------------------------------- reading
 
     async def status(self, instance: int) -> str:

@@ -195,12 +195,7 @@ class Flow:
     def handled(self) -> set[str]:
         """Tasks whose failure somebody waits for."""
         by_rule = {task for task, state in self.terms() if state == "failed"}
-        return by_rule | {
-            task
-            for each in self._conditions()
-            if any(state == "failed" for _, state in mentions(each))
-            for task, _ in mentions(each)
-        }
+        return by_rule | {task for each in self._conditions() for task, state in mentions(each) if state == "failed"}
 
     def followed(self) -> set[str]:
         """Tasks whose going from ready to running and back somebody can see."""

@@ -87,7 +87,8 @@ def flows(draw: st.DrawFn) -> Flow:
                 st.builds(Depends, st.sampled_from(["all", "any"]), st.lists(term, min_size=1, max_size=2).map(tuple))
             )
         else:
-            rule = draw(conditions(names) if n else st.one_of(at_start, st.builds(Either, at_start, conditions(names))))
+            early = st.one_of(at_start, st.builds(Either, at_start, conditions(names)))
+            rule = draw(st.one_of(early, conditions(names)) if n else early)
         once = draw(st.booleans())
         tasks.append(Task(name, rule, once, draw(st.integers(0, 2)), draw(st.booleans())))
     final = draw(st.one_of(st.none(), not_at_start, st.builds(Both, not_at_start, conditions(names))))

@@ -50,7 +50,7 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
 async def open_engine(database: str | None, name: str | None = None) -> AsyncIterator[Engine]:
     """The embedded server is ours to upgrade. A real one is upgraded when its operator says so."""
     is_embedded = resolve(database).is_embedded
-    engine = Engine(database, upgrade=is_embedded, name=name or writer())
+    engine = Engine(database, name=name or writer())
     with progress.status("Opening the embedded PostgreSQL …" if is_embedded else "Connecting …"):
         await engine.__aenter__()
     try:

@@ -24,7 +24,7 @@ class Wait(Protocol):
 
 
 @contextmanager
-def blocking_engine(database: str | None = None, *, upgrade: bool = True) -> Iterator[tuple[Engine, Wait]]:
+def blocking_engine(database: str | None = None, *, upgrade: bool | None = None) -> Iterator[tuple[Engine, Wait]]:
     """An engine, and the function that waits for its answers."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="mutirao-engine", daemon=True)

@@ -14,6 +14,10 @@ from mutirao.errors import MutiraoError, OperatorError, RequestError, from_sqlst
 
 OLDEST_SERVER = 15
 
+# Connection exceptions, and a server that is shut down, has crashed, or is starting.
+_LOST = ("08", "57P")
+_MEANWHILE = "changed_meanwhile: "
+
 
 async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
     """A connection in autocommit to a server we can work with."""
@@ -54,8 +58,12 @@ def refusal_of(error: psycopg.Error) -> MutiraoError:
             return OperatorError("disk_full", f"the server has no space left: {said}")
         case psycopg.errors.InsufficientPrivilege():
             return OperatorError("not_allowed", f"the database refuses: {said}; see `mutirao db grant --help`")
-        case psycopg.OperationalError():
+        case psycopg.errors.SerializationFailure() if said.startswith(_MEANWHILE):
+            return RequestError(*said.split(": ", 1))
+        case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate.startswith(_LOST):
             return OperatorError("server_lost", f"the connection to the server broke: {said}")
+        case psycopg.OperationalError():
+            return RequestError("try_again", f"the server could not do it now: {said} ({error.sqlstate})")
         case _:
             return RequestError("database_error", f"{said} ({error.sqlstate or type(error).__name__})")
 

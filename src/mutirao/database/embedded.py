@@ -169,7 +169,14 @@ class EmbeddedServer:
         unfinished = self.home / f"data.new-{secrets.token_hex(4)}"
         locale = _LOCALE_SINCE_17 if self._given_programs.major >= 17 else _LOCALE_BEFORE  # noqa: PLR2004 named above
         careless = ["--no-sync"] if self._settings.get("fsync") == "off" else []
-        options = ["--auth=trust", "--encoding=UTF8", "--data-checksums", *locale, *careless]
+        options = [
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            "--encoding=UTF8",
+            "--data-checksums",
+            *locale,
+            *careless,
+        ]
         said = self._run("initdb", f"--username={SUPERUSER}", *options, data=unfinished)
         if said is not None:
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -57,11 +57,11 @@ async def _read_exact_numbers(connection: AsyncConnection[Any]) -> None:
 
 
 class Engine:
-    """One database. Enter it to connect; the schema is brought up to date unless `upgrade` is False."""
+    """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so."""
 
-    def __init__(self, database: str | None = None, *, upgrade: bool = True, name: str = "mutirao") -> None:
+    def __init__(self, database: str | None = None, *, upgrade: bool | None = None, name: str = "mutirao") -> None:
         self._address: Address = resolve(database)
-        self._upgrade = upgrade
+        self._upgrade = self._address.is_embedded if upgrade is None else upgrade
         self.name = name
         self.url = ""
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
@@ -171,6 +171,8 @@ class Engine:
         waiting = iter(states)
         while batch := list(islice(waiting, START_BATCH)):
             flow = batch[0].definition.name
+            if other := next((each.definition.name for each in batch if each.definition.name != flow), None):
+                raise RequestError("wrong_call", f'one call starts instances of one flow: got "{flow}" and "{other}"')
             started += await self._start(flow, [each.encode_state().decode() for each in batch], priority)
         return started
 

@@ -159,6 +159,14 @@ class Backoff:
         return pause
 
 
+TRY_AGAIN = "try_again"
+
+
+def may_pass(error: MutiraoError) -> bool:
+    """Whether the same call may well go through later: the server is away, or was too busy for it."""
+    return is_lost(error) or error.code == TRY_AGAIN or isinstance(error, LookTooLong)
+
+
 def is_lost(error: MutiraoError) -> bool:
     """Whether trying again on a new connection may help."""
     return isinstance(error, OperatorError) and error.code in ("server_lost", "server_unreachable")

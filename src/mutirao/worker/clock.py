@@ -7,7 +7,7 @@ from contextlib import suppress
 from mutirao.database.engine import Engine
 from mutirao.database.listener import Listener
 from mutirao.database.protocol import Backoff, Line, Ticked, is_lost
-from mutirao.errors import MutiraoError
+from mutirao.errors import MutiraoError, OperatorError
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ class Clock:
                 backoff.reset()
                 await self._pause(ticked)
             except MutiraoError as error:
-                if not is_lost(error):
+                if not is_lost(error) and isinstance(error, OperatorError):
                     raise
-                log.warning("the clock waits for the server: %s", error)
+                log.warning("the clock tries again: %s", error)
                 await backoff.wait()
 
     async def _pause(self, ticked: Ticked) -> None:

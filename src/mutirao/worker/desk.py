@@ -82,7 +82,7 @@ class Desk:
     def leased(self) -> list[tuple[int, int]]:
         """Job and attempt of everything whose lease must be kept up."""
         running = [(each.told.job, each.told.attempt) for each in self.running.values()]
-        return running + [(each.job, each.attempt) for each in self.postponed.values()]
+        return running + [(each.job, each.attempt) for each in (*self.postponed.values(), *self.ended)]
 
     def withdraw(self) -> list[Running]:
         """What has been leased but not begun: taken off the desk."""

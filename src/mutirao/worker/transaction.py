@@ -23,7 +23,7 @@ from mutirao.database.connection import connect, refusal_of, refusals
 from mutirao.database.protocol import Backoff, Line, is_lost
 from mutirao.database.sql import query
 from mutirao.errors import LeaseLost, MutiraoError, OperatorError
-from mutirao.worker.running import Outcome, Running, failure
+from mutirao.worker.running import Outcome, Running, failure, failure_of
 from mutirao.worker.thread import in_thread
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,8 @@ class Transactions:
                 await backoff.wait()
             except psycopg.Error as error:
                 return await self._refused(running, refusal_of(error))
+            except Exception as error:  # noqa: BLE001 a job must come out of here with an outcome, whatever happens
+                return failure_of(error)
 
     async def _do_async(self, running: Running) -> None:
         connection = await connect(self._line.url, **self._options)

@@ -23,7 +23,7 @@ import msgspec
 
 from mutirao.database.engine import Engine
 from mutirao.database.listener import EVERYBODY, Listener
-from mutirao.database.protocol import Backoff, Done, Line, LookTooLong, Told, is_lost
+from mutirao.database.protocol import TRY_AGAIN, Backoff, Done, Line, LookTooLong, Told, is_lost, may_pass
 from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
 from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
@@ -198,7 +198,7 @@ class Worker:
                     self._take_up(await self._exchange(line, batch), batch)
                     break
                 except MutiraoError as error:
-                    if not is_lost(error):
+                    if not may_pass(error):
                         raise
                     log.warning("waiting for the server: %s", error)
                     self._maybe_more = True
@@ -213,8 +213,8 @@ class Worker:
             self._maybe_more = False
         try:
             told = await line.turn(self.name, batch, tasks, room, self._lease)
-        except RequestError:
-            if not batch:
+        except RequestError as error:
+            if not batch or error.code == TRY_AGAIN:
                 raise
             self._maybe_more = True
             return await self._report_apart(line, batch)
@@ -229,6 +229,8 @@ class Worker:
         try:
             return await line.turn(self.name, batch, [], 0, self._lease)
         except RequestError as error:
+            if error.code == TRY_AGAIN:
+                raise
             if len(batch) == 1:
                 return await self._refuse(line, batch[0], error)
         middle = len(batch) // 2
@@ -247,11 +249,11 @@ class Worker:
 
     def _take_up(self, told: Sequence[Told], batch: Sequence[Done]) -> None:
         self._desk.begin(Running(self._handlers[each.task], each) for each in told if each.kind == "job")
-        unsettled = {each.job: each for each in told if each.kind != "job"}
+        unsettled = {each.attempt: each for each in told if each.kind != "job"}
         if unsettled:
             for done in batch:
-                if done.job in unsettled:
-                    self._take_back(done, unsettled[done.job])
+                if done.attempt in unsettled:
+                    self._take_back(done, unsettled[done.attempt])
 
     def _take_back(self, done: Done, told: Told) -> None:
         """Something that was reported and did not simply go well."""

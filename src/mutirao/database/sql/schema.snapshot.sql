@@ -168,6 +168,8 @@ COMMENT ON TYPE mutirao.work IS 'held: the tasks that may not fire now, because 
 CREATE FUNCTION mutirao.apply_flow(document jsonb, keep boolean DEFAULT false, writer text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   flow_name text := document ->> 'name';
@@ -175,10 +177,11 @@ declare
   f mutirao.flow;
   v mutirao.version;
 begin
-  perform mutirao.lock_definition(coalesce(flow_name, ''));
+  perform mutirao.check_name('flow', flow_name);
+  perform mutirao.lock_definition(flow_name);
   select * into f from mutirao.flow x where x.name = flow_name;
   if not found then
-    perform mutirao.make_flow(coalesce(flow_name, ''), false);
+    perform mutirao.make_flow(flow_name, false);
     select * into f from mutirao.flow x where x.name = flow_name;
   elsif f.live then
     perform mutirao.refuse('flow_live', format('flow "%s" is defined by SQL: change it there, or choose another name', flow_name));
@@ -187,11 +190,21 @@ begin
   if found then
     return v.number;
   end if;
-  perform mutirao.new_version(f.id);
-  update mutirao.version x set
-    ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
-    description = document ->> 'description', fingerprint = print, made_by = writer
-  where x.flow = f.id and x.number = (select max(y.number) from mutirao.version y where y.flow = f.id) returning * into v;
+  select * into v from mutirao.version x where x.id = f.version and x.made_in = pg_current_xact_id();
+  if found then
+    delete from mutirao.attribute a where a.version = v.id;
+    delete from mutirao.rule r where r.version = v.id;
+  else
+    v.id := mutirao.new_version(f.id);
+  end if;
+  begin
+    update mutirao.version x set
+      ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
+      description = document ->> 'description', fingerprint = print, made_by = writer
+    where x.id = v.id returning * into v;
+  exception when check_violation or data_exception then
+    perform mutirao.refuse('flow_invalid', format('flow "%s": ends is final or quiet, firing_limit is a positive integer', flow_name));
+  end;
   perform mutirao.define_attributes(v.id, coalesce(document -> 'attributes', '[]'));
   perform mutirao.define_tasks(f.id, v.id, coalesce(document -> 'tasks', '[]'));
   if document ->> 'final' is not null then
@@ -210,6 +223,7 @@ CREATE FUNCTION mutirao.attribute_default(name text, type text, value text) RETU
 declare
   typed jsonb;
 begin
+  perform mutirao.check_type(name, type);  -- before it becomes SQL
   execute format('select to_jsonb($1::%s)', mutirao.sql_type(type)) into typed using value;
   return typed;
 exception when data_exception then
@@ -253,6 +267,8 @@ end $$;
 CREATE FUNCTION mutirao.cancel(instance bigint, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.cancel_instance(instance, writer, reason) AS cancel_instance;
 END;
@@ -331,18 +347,38 @@ begin
   end;
 end $_$;
 
+CREATE FUNCTION mutirao.check_list(place text, list jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  if jsonb_typeof(list) <> 'array' or exists (select from jsonb_array_elements(list) e where jsonb_typeof(e) <> 'object') then
+    perform mutirao.refuse('flow_invalid', format('%s is a list of objects: it cannot be %s', place, left(list::text, 100)));
+  end if;
+end $$;
+
 CREATE FUNCTION mutirao.check_name(place text, name text) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 begin
-  if name !~ '^[a-z][a-z0-9_]{0,47}$' then
+  if name is null or name !~ '^[a-z][a-z0-9_]{0,47}$' then
     perform mutirao.refuse('flow_invalid', format('%s "%s": a name is a lower-case letter followed by at most 47 letters, digits and _', place, name));
   end if;
 end $_$;
 
+CREATE FUNCTION mutirao.check_type(attribute text, type text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  if type is null or type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
+    perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', attribute, type));
+  end if;
+end $$;
+
 CREATE FUNCTION mutirao.claim(worker text, tasks integer[], room integer DEFAULT 1, lease interval DEFAULT '00:01:00'::interval) RETURNS SETOF mutirao.settled
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -362,6 +398,7 @@ declare
   level int := 2147483647;
   got mutirao.settled[];
   watched bigint[];
+  given_back bigint[];
 begin
   loop
     level := mutirao.top_priority(tasks, level);
@@ -377,14 +414,16 @@ begin
     claimed as (
       update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = claim_jobs.worker,
         deadline_at = at + j.timeout, lease_until = mutirao.lease_end(at, lease, at + j.timeout)
-      from picked p where j.id = p.id
+      where j.id = any (array(select id from picked))
       returning j.id, j.attempt, j.instance, j.task, j.failures, j.timeout, j.cause, j.watched)
-    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout), t.state, null)::mutirao.settled),
+    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout),
+        (select t.state from mutirao.trace t where t.instance = c.instance and t.id = c.cause), null)::mutirao.settled),
       array_agg(c.id) filter (where c.watched)
     into got, watched
-    from claimed c join mutirao.trace t on t.instance = c.instance and t.id = c.cause;
+    from claimed c;
     if watched is not null then
-      return query select g.* from unnest(got) g where g.job <> all (mutirao.reach_running(watched));
+      given_back := mutirao.reach_running(watched);
+      return query select g.* from unnest(got) g where g.job <> all (given_back);
     else
       return query select * from unnest(got);
     end if;
@@ -451,7 +490,7 @@ begin
   terms as (
     select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
   mentions as (
-    select t.id as task, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+    select t.id as task, t.name, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
   watched as (
     select t.term from terms t where t.term % 8 in (1, 2)
     union
@@ -460,7 +499,7 @@ begin
     select a.* from mutirao.attribute a where a.version = compile_facts.version)
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
-    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ '''failed''') h), '{}'),
+    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ format('\mtask_%s\M\s*(=|in\s*\([^)]*)\s*''failed''', m.name)) h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
@@ -492,6 +531,8 @@ COMMENT ON FUNCTION mutirao.compile_rule(version integer, task integer) IS 'Pass
 CREATE FUNCTION mutirao.complete(job bigint, attempt bigint, change jsonb DEFAULT '{}'::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -514,6 +555,8 @@ COMMENT ON FUNCTION mutirao.complete(job bigint, attempt bigint, change jsonb) I
 CREATE FUNCTION mutirao.complete_here(job bigint, attempt bigint, change jsonb) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -1016,10 +1059,13 @@ COMMENT ON FUNCTION mutirao.condition_tokens(predicate text) IS 'The text of a c
 CREATE FUNCTION mutirao.create_flow(name text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   f int;
 begin
+  perform mutirao.check_name('flow', name);
   perform mutirao.lock_definition(name);
   f := mutirao.make_flow(name, true);
   perform mutirao.compile(mutirao.new_version(f));
@@ -1034,11 +1080,10 @@ CREATE FUNCTION mutirao.define_attributes(version integer, attributes jsonb) RET
 declare
   a record;
 begin
+  perform mutirao.check_list('attributes', attributes);
   for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean) loop
     perform mutirao.check_attribute_name(a.name);
-    if a.type is not null and a.type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
-      perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', a.name, a.type));
-    end if;
+    perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
     begin
       insert into mutirao.attribute (version, name, position, type, default_value, searchable)
       values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false));
@@ -1049,32 +1094,37 @@ begin
   end loop;
 end $$;
 
-CREATE FUNCTION mutirao.define_tasks(flow integer, version integer, tasks jsonb) RETURNS void
+CREATE FUNCTION mutirao.define_task(flow integer, version integer, nth integer, document jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
 declare
   t record;
 begin
-  for t in
-    select x.*, o from jsonb_array_elements(tasks) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(
-      name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text)
-  loop
-    perform mutirao.check_name('task', t.name);
-    if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
-      perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
-    end if;
-    begin
-      insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
-      values (version, mutirao.ensure_task(flow, t.name), t.o, t."when", nullif(t.depends, 'null'),
-        coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
-        coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
-    exception
-      when unique_violation then
-        perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
-      when check_violation then
-        perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative', t.name));
-    end;
-  end loop;
+  perform mutirao.check_name('task', document ->> 'name');
+  select * into t from jsonb_to_record(document) as x(
+    name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text);
+  if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
+    perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
+  end if;
+  insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
+  values (version, mutirao.ensure_task(flow, t.name), nth, t."when", nullif(t.depends, 'null'),
+    coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
+    coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
+exception
+  when unique_violation then
+    perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
+  when check_violation then
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way', t.name));
+  when data_exception then
+    perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
+end $$;
+
+CREATE FUNCTION mutirao.define_tasks(flow integer, version integer, tasks jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  perform mutirao.check_list('tasks', tasks);
+  perform mutirao.define_task(flow, version, e.o::int, e.doc) from jsonb_array_elements(tasks) with ordinality e(doc, o);
 end $$;
 
 CREATE FUNCTION mutirao.depends_sql(version integer, depends jsonb) RETURNS text
@@ -1087,7 +1137,7 @@ declare
 begin
   if jsonb_typeof(depends) = 'object' and depends ? 'task' then
     select t.id into task_id from mutirao.task t join mutirao.rule r on r.task = t.id
-    where r.version = depends_sql.version and t.name = depends ->> 'task' and t.name <> '_FINAL';
+    where r.version = depends_sql.version and t.name = depends_sql.depends ->> 'task' and t.name <> '_FINAL';
     if task_id is null then
       perform mutirao.refuse('unknown_task', format('a dependency names the task "%s", which the flow does not have', depends ->> 'task'));
     end if;
@@ -1187,6 +1237,18 @@ begin
   return v;
 end $$;
 
+CREATE FUNCTION mutirao.drop_jobs(jobs bigint[], error text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  if jobs <> '{}' then
+    perform mutirao.finish_jobs('mutirao', jobs, array(select j.attempt from unnest(jobs) with ordinality x(id, n) join mutirao.job j on j.id = x.id order by x.n),
+      array_fill(null::jsonb, array[cardinality(jobs)]), array_fill(jsonb_build_object('error', error), array[cardinality(jobs)]), null);
+  end if;
+end $$;
+
+COMMENT ON FUNCTION mutirao.drop_jobs(jobs bigint[], error text) IS 'Ends running jobs of instances that are being cancelled.';
+
 CREATE FUNCTION mutirao.end_leases(room integer) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -1198,6 +1260,7 @@ declare
   failing record;
   released int;
   flows int[];
+  watched bigint[];
 begin
   select array_agg(x.id), array_agg(x.instance) into expired, locked
   from (select j.id, j.instance from mutirao.job j where j.status = 'running' and j.lease_until < at order by j.lease_until limit room) x;
@@ -1205,9 +1268,9 @@ begin
   select array_agg(q.id) into locked from (
     select i.id from mutirao.instance i where i.id = any (locked) order by i.id for no key update skip locked) q;
 
-  select array_agg(j.id) as jobs, array_agg(j.attempt) as attempts, array_agg(case
+  select array_agg(j.id order by j.id) as jobs, array_agg(j.attempt order by j.id) as attempts, array_agg(case
       when j.deadline_at <= at then jsonb_build_object('code', 'timeout', 'error', format('did not end within its timeout of %s', j.timeout))
-      else jsonb_build_object('code', 'lease_lost', 'error', format('its worker vanished %s times in a row, last %s', j.losses + 1, j.worker)) end) as errors
+      else jsonb_build_object('code', 'lease_lost', 'error', format('its worker vanished %s times in a row, last %s', j.losses + 1, j.worker)) end order by j.id) as errors
     into failing
   from mutirao.job j join mutirao.instance i on i.id = j.instance
   where j.id = any (expired) and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
@@ -1221,10 +1284,13 @@ begin
       attempt = null, worker = null, lease_until = null, deadline_at = null, losses = j.losses + 1
     from mutirao.instance i
     where j.id = any (expired) and i.id = j.instance and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
-    returning j.flow)
-  select count(*), array_agg(distinct l.flow) into released, flows from lost l;
+    returning j.id, j.flow, j.watched)
+  select count(*), array_agg(distinct l.flow), array_agg(l.id order by l.id) filter (where l.watched) into released, flows, watched from lost l;
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
   end if;
   return released + coalesce(cardinality(failing.jobs), 0);
 end $$;
@@ -1245,6 +1311,8 @@ end $$;
 CREATE FUNCTION mutirao.fail(job bigint, attempt bigint, error text, final boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -1263,34 +1331,70 @@ end $$;
 
 COMMENT ON FUNCTION mutirao.fail(job bigint, attempt bigint, error text, final boolean) IS 'Reports that an attempt failed; with final, that trying again is of no use.';
 
+CREATE FUNCTION mutirao.finish_exceptions(entries mutirao.entry[]) RETURNS SETOF mutirao.settled
+    LANGUAGE plpgsql
+    AS $$
+declare
+  e mutirao.entry;
+begin
+  for e in select x.* from unnest(entries) x join mutirao.flow f on f.exception_task = x.task order by x.n loop
+    begin
+      if e.error is null then
+        perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
+      end if;
+      update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
+        attempt = null, worker = null, lease_until = null, deadline_at = null
+      from mutirao.instance i where j.id = e.job and i.id = j.instance;
+    exception when others then
+      if sqlstate not like 'MU%' then raise; end if;
+      return next row('refused', e.job, e.attempt, e.instance, e.task, null, null, null,
+        jsonb_build_object('code', split_part(sqlerrm, ': ', 1), 'error', substr(sqlerrm, strpos(sqlerrm, ': ') + 2)))::mutirao.settled;
+    end;
+  end loop;
+end $$;
+
 CREATE FUNCTION mutirao.finish_jobs(writer text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], hungry mutirao.appetite) RETURNS SETOF mutirao.settled
     LANGUAGE plpgsql
     AS $$
 declare
   locked bigint[];
+  troubled boolean;
   entries mutirao.entry[];
   rounds int;
+  failing boolean;
   retried bigint[];
+  granted int;
   unblocked bigint[];
 begin
-  select array_agg(q.id) into locked from (
-    select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
-  -- A new statement, and so a new snapshot: from here on everything about these instances is ours.
-  select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, x.change, x.error, finish_jobs.writer)::mutirao.entry), max(x.k)
-    into entries, rounds
+  select array_agg(q.id), bool_or(q.reasons is not null) into locked, troubled from (
+    select i.id, i.reasons from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
+  -- A new statement, and so a new snapshot: from here on everything about these instances is ours. Who gives neither a change nor an
+  -- error has failed.
+  select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, case when x.error is null then x.change end,
+      case when x.error is null and x.change is null then '{"error": "it gave no change"}' else x.error end, finish_jobs.writer)::mutirao.entry),
+    max(x.k), bool_or(x.error is not null or x.change is null)
+    into entries, rounds, failing
   from (
     select row_number() over (partition by j.instance order by x.n)::int as k, x.n, x.job, x.attempt, j.instance, j.task, j.cause, j.failures, x.change, x.error
     from unnest(jobs, attempts, changes, errors) with ordinality x(job, attempt, change, error, n)
     join mutirao.job j on j.id = x.job and j.attempt = x.attempt
     where j.instance = any (locked)) x;
 
+  if rounds > 1 then
+    -- A job named twice ends once.
+    select array_agg(e) into entries from (select distinct on (u.job) u.* from unnest(entries) u order by u.job, u.n) e;
+  end if;
   if coalesce(cardinality(entries), 0) < cardinality(jobs) then
     return query
-      select case when j.id is null then 'lost' else 'busy' end, x.job, x.attempt, j.instance, j.task, null::int, null::float8, null::jsonb, null::jsonb
-      from unnest(jobs, attempts) x(job, attempt) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt
-      where not exists (select from unnest(entries) e where e.job = x.job and e.attempt = x.attempt);
+      select case when j.id is null or j.instance = any (locked) then 'lost' else 'busy' end, x.job, x.attempt, j.instance, j.task, null::int, null::float8, null::jsonb, null::jsonb
+      from unnest(jobs, attempts) with ordinality x(job, attempt, n) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt
+      where not exists (select from unnest(entries) e where e.n = x.n);
   end if;
-  if array_position(errors, null) is null or exists (select from unnest(errors) e where e is not null) then
+  if troubled then
+    return query select * from mutirao.finish_exceptions(entries);
+    select array_agg(e) into entries from unnest(entries) e where not exists (select from mutirao.flow f where f.exception_task = e.task);
+  end if;
+  if failing then
     retried := mutirao.retry_later(entries);
     if retried is not null then
       select array_agg(e) into entries from unnest(entries) e where e.job <> all (retried);
@@ -1299,9 +1403,14 @@ begin
 
   for round in 1 .. coalesce(rounds, 0) loop
     return query select * from mutirao.finish_round(entries, round, hungry);
+    get diagnostics granted = row_count;
+    hungry.room := hungry.room - granted;
   end loop;
 
-  select array_agg(i.id) into unblocked from unnest(locked) l(id) join mutirao.instance i on i.id = l.id where i.parked > 0;
+  -- Parked changes have a new chance where a job has ended.
+  select array_agg(i.id) into unblocked from unnest(locked) l(id) join mutirao.instance i on i.id = l.id
+  where i.parked > 0 and i.hold is null and exists (
+    select from unnest(entries) e where e.instance = i.id and not exists (select from mutirao.job j where j.id = e.job and j.status in ('running', 'parked')));
   if unblocked is not null then
     perform mutirao.finish_parked(unblocked);
   end if;
@@ -1315,12 +1424,23 @@ CREATE FUNCTION mutirao.finish_parked(instances bigint[]) RETURNS void
 declare
   entries mutirao.entry[];
   tried bigint[] := '{}';
+  flows int[];
+  watched bigint[];
 begin
   with again as (
-    update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'parked' and j.change is null returning j.instance, j.flow),
+    update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'parked' and j.change is null
+    returning j.id, j.instance, j.flow, j.watched),
   counted as (
-    update mutirao.instance i set parked = i.parked - a.n from (select instance, count(*)::int as n from again group by 1) a where i.id = a.instance)
-  select mutirao.wake(array_agg(distinct a.flow)) from again a having count(*) > 0;
+    update mutirao.instance i set parked = i.parked - cardinality(a.jobs), reasons = mutirao.reasons_without(i.reasons, a.jobs),
+      status = case when mutirao.reasons_without(i.reasons, a.jobs) is null then 'open.running' else i.status end
+    from (select instance, array_agg(id) as jobs from again group by 1) a where i.id = a.instance)
+  select array_agg(distinct a.flow), array_agg(a.id order by a.id) filter (where a.watched) into flows, watched from again a;
+  if flows is not null then
+    perform mutirao.wake(flows);
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
   loop
     select array_agg(row(1, 1, e.id, null, e.instance, e.task, e.cause, e.failures, e.change, null, 'mutirao')::mutirao.entry) into entries
     from (select distinct on (j.instance) j.* from mutirao.job j
@@ -1332,6 +1452,7 @@ begin
       select t.id from unnest(tried || array(select e.job from unnest(entries) e)) t(id) join mutirao.job j on j.id = t.id
       where not exists (select from unnest(entries) e where e.instance = j.instance and not exists (select from mutirao.job g where g.id = e.job)));
   end loop;
+  perform mutirao.show_exceptions(instances);
 end $$;
 
 CREATE FUNCTION mutirao.finish_round(entries mutirao.entry[], round integer, hungry mutirao.appetite) RETURNS SETOF mutirao.settled
@@ -1344,19 +1465,20 @@ begin
   select
     array_agg(row(e.n, case when e.error is null then 'finish' when i.hold = 'cancelled' then 'drop' else 'fail' end,
       i.id, i.flow, v.id, e.job, e.task, e.attempt, e.cause, e.change,
-      case when e.change is null then i.state else i.state || e.change end,
+      case when i.version = v.id then i.state else v.defaults || i.state end || coalesce(e.change, '{}'),
       array_remove(i.pending, e.task),
       case when e.error is null or i.hold = 'cancelled' then i.failed else i.failed || e.task end,
       i.fired,
       case when v.terms = '{}' then i.reached else mutirao.reached_with(i.reached, v.terms, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
-      case when v.named = '{}' then i.latest else mutirao.latest_with(i.latest, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
+      case when v.named = '{}' then i.latest else mutirao.latest_with(
+        case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
       array_remove(i.pending, e.task) || case when e.error is null then i.failed else i.failed || e.task end || i.fired,
       case when e.attempt is null then i.parked - 1 else i.parked end,
       case
         when e.error is not null and e.task <> all (v.handled) and i.hold is distinct from 'cancelled' then coalesce(i.reasons, '[]') || jsonb_build_object('code', 'task_failed', 'job', e.job,
           'task', (select t.name from mutirao.task t where t.id = e.task), 'error', e.error ->> 'error')
         when i.reasons is null then null
-        else mutirao.reasons_without(i.reasons, e.job) end,
+        else mutirao.reasons_without(i.reasons, array[e.job]) end,
       i.hold, i.firings, i.priority, i.started_at, e.writer, e.error)::mutirao.work order by v.id, e.n),
     array_agg(distinct v.id)
     into work, versions
@@ -1421,6 +1543,7 @@ CREATE TABLE mutirao.rule (
     CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
     CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
     CONSTRAINT rule_fires_check CHECK ((fires = ANY (ARRAY['each'::text, 'once'::text]))),
+    CONSTRAINT rule_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
     CONSTRAINT rule_retries_check CHECK ((retries >= 0)),
     CONSTRAINT rule_timeout_check CHECK ((timeout > '00:00:00'::interval))
 );
@@ -1474,6 +1597,8 @@ COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
 CREATE FUNCTION mutirao.flow_document(version integer) RETURNS jsonb
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT jsonb_build_object('name', f.name, 'description', v.description, 'ends', v.ends, 'firing_limit', v.firing_limit, 'final', ( SELECT r.condition
             FROM (mutirao.rule r
@@ -1493,6 +1618,7 @@ CREATE FUNCTION mutirao.grant_flow(flow text, role name, level text) RETURNS voi
     LANGUAGE plpgsql
     AS $$
 begin
+  execute format('revoke all on all tables in schema %I from %I', flow, role);
   execute format('grant usage on schema %I to %I', flow, role);
   execute format('grant select on all tables in schema %I to %I', flow, role);
   if level in ('work', 'define') then
@@ -1643,9 +1769,10 @@ CREATE TABLE mutirao.instance (
     priority integer DEFAULT 0 NOT NULL,
     started_at timestamp with time zone NOT NULL,
     CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text]))),
+    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
     CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
 )
-WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
+WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
 
 COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
 
@@ -1742,41 +1869,72 @@ CREATE FUNCTION mutirao.look_again(room integer) RETURNS integer
     AS $$
 declare
   c mutirao.recheck;
+  looked int := 0;
+begin
+  for c in select r.* from mutirao.recheck r order by r.flow for update skip locked loop
+    exit when looked >= room;
+    looked := looked + mutirao.look_again_at(c, room - looked);
+  end loop;
+  return looked;
+end $$;
+
+CREATE TABLE mutirao.recheck (
+    flow integer NOT NULL,
+    after bigint DEFAULT 0 NOT NULL,
+    sure boolean DEFAULT false NOT NULL
+);
+
+COMMENT ON TABLE mutirao.recheck IS 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
+
+CREATE FUNCTION mutirao.look_again_at(c mutirao.recheck, room integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+declare
   f mutirao.flow;
+  v mutirao.version;
   behind bigint[];
+  parked bigint[];
   work mutirao.work[];
   looked mutirao.looked[];
 begin
-  select r.* into c from mutirao.recheck r order by r.flow limit 1 for update skip locked;
-  if not found then return 0; end if;
   select * into f from mutirao.flow x where x.id = c.flow;
+  select * into v from mutirao.version x where x.id = f.version;
   if c.after = 0 then
-    select pg_snapshot_xmin(pg_current_snapshot()) > v.made_in into c.sure from mutirao.version v where v.id = f.version;
+    c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in;
   end if;
   select array_agg(x.id order by x.id) into behind from (
-    select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> f.version order by i.id limit room for no key update skip locked) x;
+    select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
   if behind is null then
-    if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> f.version) then
+    if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> v.id) then
       delete from mutirao.recheck r where r.flow = f.id;
     else
       update mutirao.recheck r set after = 0 where r.flow = f.id;
     end if;
     return 0;
   end if;
-  select array_agg(w order by w.instance) into work from (
-    select row(1, 'look', i.id, i.flow, f.version, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached, i.latest,
-      i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work as w
-    from mutirao.instance i join mutirao.version v on v.id = f.version where i.id = any (behind)) x;
-  looked := mutirao.look(work, array[f.version]);
-  update mutirao.instance i set version = f.version, state = w.state from unnest(work) w where i.id = w.instance;
+  select array_agg(row(1, 'look', i.id, i.flow, v.id, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached,
+      case when v.named = '{}' then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end,
+      i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work order by i.id),
+    array_agg(i.id) filter (where i.parked > 0 and i.hold is null)
+    into work, parked
+  from mutirao.instance i where i.id = any (behind);
+  looked := mutirao.look(work, array[v.id]);
+  update mutirao.instance i set version = v.id, state = w.state, latest = w.latest from unnest(work) w where i.id = w.instance;
+  if v.searchable <> '{}' then
+    perform mutirao.make_searchable(behind);
+  end if;
   select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
       w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),
     array_agg(row(w.final, w.fires, w.problem)::mutirao.looked)
     into work, looked
   from unnest(work, looked) w
-  where w.hold is null and (w.fires <> '{}' or w.problem is not null or w.final and w.pending = '{}');
+  where w.hold is null and (w.fires <> '{}' or w.problem is not null or w.final and w.pending = '{}' and w.failed <@ v.handled
+    or w.reasons @> '[{"code": "condition_failed"}]');
   if work is not null then
-    perform mutirao.settle(work, array[f.version], null, looked);
+    perform mutirao.settle(work, array[v.id], null, looked);
+  end if;
+  if parked is not null then
+    perform mutirao.finish_parked(parked);
   end if;
   update mutirao.recheck r set after = behind[cardinality(behind)], sure = c.sure where r.flow = f.id;
   return cardinality(behind);
@@ -1848,6 +2006,26 @@ begin
   return f;
 end $$;
 
+CREATE FUNCTION mutirao.make_searchable(instances bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  with wanted as materialized (
+    select i.flow, n.name, left(i.state ->> n.name, 200) as value, i.id as instance
+    from (select id, flow, version, state from mutirao.instance where id = any (instances)
+          union all select id, flow, version, state from mutirao.closed where id = any (instances)) i
+    join mutirao.version v on v.id = i.version cross join unnest(v.searchable) n(name)
+    where i.state ->> n.name is not null),
+  gone as (
+    delete from mutirao.search s where s.instance = any (instances)
+      and not exists (select from wanted w where w.instance = s.instance and w.name = s.name and w.value = s.value))
+  insert into mutirao.search (flow, name, value, instance)
+  select w.flow, w.name, w.value, w.instance from wanted w
+  on conflict do nothing;
+end $$;
+
+COMMENT ON FUNCTION mutirao.make_searchable(instances bigint[]) IS 'Brings the searchable values of these instances up to date.';
+
 CREATE FUNCTION mutirao.nearest_name(wanted text, known text[]) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     AS $$
@@ -1905,8 +2083,9 @@ begin
   update mutirao.instance i set
     parked = i.parked + (j.status <> 'parked')::int,
     reasons = case
-      when p.outcome = 'problem' then mutirao.reasons_after(mutirao.reasons_without(i.reasons, p.job), p.problem || jsonb_build_object('job', p.job))
-      when i.parked + (j.status <> 'parked')::int = cardinality(i.pending) then mutirao.reasons_after(i.reasons, jsonb_build_object('code', 'final_blocked'))
+      when p.outcome = 'problem' then coalesce(mutirao.reasons_without(i.reasons, array[p.job]), '[]') || (p.problem || jsonb_build_object('job', p.job))
+      when i.parked + (j.status <> 'parked')::int = cardinality(i.pending) and not coalesce(i.reasons @> '[{"code": "final_blocked"}]', false)
+        then coalesce(i.reasons, '[]') || jsonb_build_object('code', 'final_blocked')
       else i.reasons end
   from unnest(parking) p join mutirao.job j on j.id = p.job
   where i.id = p.instance;
@@ -1924,6 +2103,8 @@ end $$;
 CREATE FUNCTION mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -1937,6 +2118,18 @@ begin
   if not found then
     perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
   end if;
+  if (select i.hold = 'cancelled' from mutirao.instance i where i.id = j.instance) then
+    perform mutirao.drop_jobs(array[j.id], problem ->> 'error');
+    return;
+  end if;
+  -- What was in the way may have ended since the change was refused. Then nobody would try the job again: it goes back at once.
+  if change is null and problem ->> 'code' = 'final_blocked' and exists (
+    select from mutirao.instance i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    where i.id = j.instance and i.pending = array[j.task] and i.failed <@ v.handled)
+  then
+    perform mutirao.release(array[j.id], array[j.attempt]);
+    return;
+  end if;
   perform mutirao.park(array[row(1, case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
     j.id, j.task, j.attempt, change, i.reasons, problem, i.parked, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
   from mutirao.instance i where i.id = j.instance;
@@ -1945,30 +2138,45 @@ end $$;
 
 COMMENT ON FUNCTION mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) IS 'Parks a job whose change cannot be written now and says why: a transactional task (without a change: it will run again), or a condition that took too long.';
 
+CREATE FUNCTION mutirao.reach(jobs bigint[], state text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+  one bigint;
+  work mutirao.work[];
+  versions int[];
+begin
+  foreach one in array jobs loop
+    select array[row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null,
+        case when i.version = v.id then i.state else v.defaults || i.state end, i.pending, i.failed, i.fired,
+        mutirao.reached_with(i.reached, v.terms, array[j.task], reach.state),
+        mutirao.latest_with(case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[j.task], reach.state),
+        i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, coalesce(j.worker, 'mutirao'), null)::mutirao.work], array[v.id]
+      into work, versions
+    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
+    join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    where j.id = one;
+    if work is not null then
+      perform mutirao.settle(work, versions, null);
+    end if;
+  end loop;
+end $$;
+
 CREATE FUNCTION mutirao.reach_running(jobs bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
     AS $$
 declare
   locked bigint[];
-  work mutirao.work[];
-  versions int[];
+  given_back bigint[];
 begin
-  select array_agg(q.id) into locked from (
+  select coalesce(array_agg(q.id), '{}') into locked from (
     select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
-  update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
-  where j.id = any (jobs) and (locked is null or j.instance <> all (locked));
-  for work, versions in
-    select array_agg(row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null, i.state, i.pending, i.failed, i.fired,
-        mutirao.reached_with(i.reached, v.terms, array[j.task], 'running'), mutirao.latest_with(i.latest, v.named, array[j.task], 'running'),
-        i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, j.worker, null)::mutirao.work), array[v.id]
-    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
-    join mutirao.version v on v.id = case when f.live then f.version else i.version end
-    where j.id = any (jobs) and j.instance = any (locked)
-    group by v.id, j.id order by j.id
-  loop
-    perform mutirao.settle(work, versions, null);
-  end loop;
-  return array(select j.id from mutirao.job j where j.id = any (jobs) and j.status = 'ready');
+  with back as (
+    update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
+    where j.id = any (jobs) and j.instance <> all (locked) returning j.id)
+  select coalesce(array_agg(b.id), '{}') into given_back from back b;
+  perform mutirao.reach(array(select j from unnest(jobs) j where j <> all (given_back) order by j), 'running');
+  return given_back;
 end $$;
 
 CREATE FUNCTION mutirao.term(task integer, state text) RETURNS integer
@@ -2003,13 +2211,13 @@ COMMENT ON FUNCTION mutirao.reads_as_date(written text) IS 'Whether PostgreSQL w
 
 CREATE FUNCTION mutirao.reasons_after(reasons jsonb, found jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
-    RETURN CASE WHEN ((reasons IS NULL) AND (found IS NULL)) THEN NULL::jsonb WHEN (reasons IS NULL) THEN jsonb_build_array(found) ELSE (SELECT jsonb_agg(kept.r) AS jsonb_agg FROM (SELECT r.value AS r FROM jsonb_array_elements(reasons_after.reasons) r(value) WHERE ((r.value ->> 'code'::text) <> ALL (ARRAY['nothing_fires'::text, 'final_blocked'::text, 'runaway'::text])) UNION ALL SELECT reasons_after.found AS found WHERE (reasons_after.found IS NOT NULL)) kept(r)) END;
+    RETURN CASE WHEN ((reasons IS NULL) AND (found IS NULL)) THEN NULL::jsonb WHEN (reasons IS NULL) THEN jsonb_build_array(found) ELSE (SELECT jsonb_agg(kept.r) AS jsonb_agg FROM (SELECT r.value AS r FROM jsonb_array_elements(reasons_after.reasons) r(value) WHERE (((r.value ->> 'code'::text) <> ALL (ARRAY['nothing_fires'::text, 'final_blocked'::text, 'runaway'::text])) AND (((r.value ->> 'code'::text) <> 'condition_failed'::text) OR (r.value ? 'job'::text))) UNION ALL SELECT reasons_after.found AS found WHERE (reasons_after.found IS NOT NULL)) kept(r)) END;
 
 COMMENT ON FUNCTION mutirao.reasons_after(reasons jsonb, found jsonb) IS 'The exceptions an instance is left with; those that only a look can tell are found anew each time.';
 
-CREATE FUNCTION mutirao.reasons_without(reasons jsonb, job bigint) RETURNS jsonb
+CREATE FUNCTION mutirao.reasons_without(reasons jsonb, jobs bigint[]) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
-    RETURN CASE WHEN (reasons IS NULL) THEN NULL::jsonb ELSE (SELECT jsonb_agg(r.value) AS jsonb_agg FROM jsonb_array_elements(reasons_without.reasons) r(value) WHERE (((r.value ->> 'job'::text))::bigint IS DISTINCT FROM reasons_without.job)) END;
+    RETURN CASE WHEN (reasons IS NULL) THEN NULL::jsonb ELSE (SELECT jsonb_agg(r.value) AS jsonb_agg FROM jsonb_array_elements(reasons_without.reasons) r(value) WHERE COALESCE((((r.value ->> 'job'::text))::bigint <> ALL (reasons_without.jobs)), true)) END;
 
 CREATE FUNCTION mutirao.record_sql(version integer) RETURNS text
     LANGUAGE sql STABLE
@@ -2044,34 +2252,58 @@ end $$;
 
 COMMENT ON FUNCTION mutirao.refuse_condition(place text, fault mutirao.condition_fault) IS 'Raises the refusal of a fault, if there is one.';
 
-CREATE FUNCTION mutirao.release(jobs bigint[], attempts bigint[]) RETURNS void
+CREATE FUNCTION mutirao.refuse_trigger(task text) RETURNS void
+    LANGUAGE sql
+    AS $$
+  select mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative, enabled is true or false', task))
+$$;
+
+CREATE FUNCTION mutirao.release(jobs bigint[], attempts bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+#variable_conflict use_column
 declare
+  locked bigint[];
+  ended bigint[];
+  watched bigint[];
   flows int[];
 begin
-  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  select array_agg(q.id) into locked from (
+    select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
   with released as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
-      status = case when i.hold = 'suspended' then 'held' else 'ready' end::mutirao.job_status
+      status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status
     from unnest(jobs, attempts) x(job, attempt), mutirao.instance i
-    where j.id = x.job and j.attempt = x.attempt and i.id = j.instance and i.hold is distinct from 'cancelled'
-    returning j.flow)
-  select array_agg(distinct r.flow) into flows from released r;
+    where j.id = x.job and j.attempt = x.attempt and j.instance = any (locked) and i.id = j.instance and i.hold is distinct from 'cancelled'
+    returning j.id, j.flow, j.watched)
+  select array_agg(distinct r.flow), array_agg(r.id order by r.id) filter (where r.watched) into flows, watched from released r;
   if flows is not null then
     perform mutirao.wake(flows);
   end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
+  -- Given back to an instance that is being cancelled, a job ends.
+  perform mutirao.drop_jobs(array(
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
+    where j.instance = any (locked)), 'it was given back');
+  return query
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt;
 end $$;
 
-COMMENT ON FUNCTION mutirao.release(jobs bigint[], attempts bigint[]) IS 'Gives jobs back untouched, at once.';
+COMMENT ON FUNCTION mutirao.release(jobs bigint[], attempts bigint[]) IS 'Gives jobs back untouched, at once. Answers those it could not, because somebody is writing their instances: they come back when the lease ends.';
 
 CREATE FUNCTION mutirao.renew(jobs bigint[], attempts bigint[], lease interval DEFAULT '00:01:00'::interval) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2079,36 +2311,40 @@ CREATE FUNCTION mutirao.renew(jobs bigint[], attempts bigint[], lease interval D
 declare
   at timestamptz := mutirao.now();
 begin
-  -- In id order: two renewals of overlapping sets must not deadlock.
-  perform from mutirao.job j where j.id = any (jobs) order by j.id for no key update;
+  with held as (
+    select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
+    order by j.id for no key update of j skip locked)
+  update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at) from held h where j.id = h.id;
   return query
-    with renewed as (
-      update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at)
-      from unnest(jobs, attempts) x(job, attempt) where j.id = x.job and j.attempt = x.attempt
-      returning j.id)
-    select x.job from unnest(jobs) x(job) where not exists (select from renewed r where r.id = x.job);
+    select x.job from unnest(jobs, attempts) x(job, attempt)
+    where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt);
 end $$;
 
 COMMENT ON FUNCTION mutirao.renew(jobs bigint[], attempts bigint[], lease interval) IS 'Prolongs leases. Answers the jobs whose lease is lost.';
 
-CREATE FUNCTION mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text) RETURNS void
+CREATE FUNCTION mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text, attempt bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
 declare
   i mutirao.instance := mutirao.lock_instance(instance);
+  v mutirao.version := mutirao.version_of(i.flow, i.version);
   w mutirao.work := mutirao.work_of(i, 'repair', writer, mutirao.note(reason));
+  undone int[] := array(select unnest(i.failed) except select unnest(v.handled));
 begin
   if i.reasons is null then
     perform mutirao.refuse('not_an_exception', format('instance %s is %s: only an exception is repaired; use set', i.id, i.status));
   end if;
-  delete from mutirao.job j where j.instance = i.id and j.status = 'failed';
+  delete from mutirao.job j where j.instance = i.id and j.status = 'failed' and j.task = any (undone);
   w.change := change;
   w.task := (select f.exception_task from mutirao.flow f where f.id = i.flow);
   w.job := (select j.id from mutirao.job j where j.instance = i.id and j.task = w.task);
-  w.failed := '{}';
-  w.fired := array(select unnest(i.fired) except select unnest(i.failed));
-  w.reached := mutirao.terms_without(i.reached, i.failed);
-  w.reasons := nullif((select coalesce(jsonb_agg(r), '[]') from jsonb_array_elements(i.reasons) r where r ->> 'code' = 'condition_failed' and r ? 'job'), '[]');
+  w.attempt := attempt;
+  w.failed := array(select unnest(i.failed) except select unnest(undone));
+  w.fired := array(select unnest(i.fired) except select unnest(undone));
+  w.reached := mutirao.terms_without(i.reached, undone);
+  w.latest := i.latest - array(select t.name from mutirao.task t where t.id = any (undone));
+  w.firings := 0;
+  w.reasons := (select jsonb_agg(r) from jsonb_array_elements(i.reasons) r where r ->> 'code' = 'condition_failed' and r ? 'job');
   perform mutirao.write(w);
   -- settle looks after the _EXCPT job only of those that still have reasons.
   perform mutirao.show_exceptions(array[i.id]);
@@ -2117,6 +2353,8 @@ end $$;
 CREATE FUNCTION mutirao.repair(instance bigint, change jsonb DEFAULT '{}'::jsonb, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.repair_instance(instance, change, writer, reason) AS repair_instance;
 END;
@@ -2142,6 +2380,8 @@ end $$;
 CREATE FUNCTION mutirao.resume(instance bigint, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.resume_instance(instance, writer, reason) AS resume_instance;
 END;
@@ -2152,6 +2392,7 @@ CREATE FUNCTION mutirao.retry_job(job bigint, writer text, reason text) RETURNS 
 declare
   j mutirao.job := mutirao.lock_job(job);
   i mutirao.instance;
+  v mutirao.version;
   w mutirao.work;
 begin
   if j.status not in ('failed', 'waiting') then
@@ -2166,9 +2407,10 @@ begin
   if j.status = 'failed' then
     w.pending := i.pending || j.task;
     w.failed := array_remove(i.failed, j.task);
-    w.reached := mutirao.terms_without(i.reached, array[j.task]);
-    w.latest := i.latest - (select t.name from mutirao.task t where t.id = j.task);
-    w.reasons := mutirao.reasons_without(i.reasons, j.id);
+    v := mutirao.version_of(i.flow, i.version);
+    w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'ready');
+    w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'ready');
+    w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
   end if;
   perform mutirao.write(w);
   perform mutirao.show_exceptions(array[i.id]);
@@ -2177,6 +2419,8 @@ end $$;
 CREATE FUNCTION mutirao.retry(job bigint, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.retry_job(job, writer, reason) AS retry_job;
 END;
@@ -2190,6 +2434,7 @@ CREATE FUNCTION mutirao.retry_later(entries mutirao.entry[]) RETURNS bigint[]
 declare
   at timestamptz := mutirao.now();
   retried bigint[];
+  watched bigint[];
 begin
   with failing as (
     select e.*, i.flow, i.hold, i.status, v.id as version, coalesce(r.retries, 3) as retries, coalesce(r.backoff, interval '100 milliseconds') as backoff
@@ -2202,17 +2447,22 @@ begin
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
-      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ a.failures, interval '5 minutes') * (0.5 + random()) end
-    from again a where j.id = a.job),
+      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ least(a.failures, 6), greatest(a.backoff, interval '5 minutes')) * (0.5 + random()) end
+    from again a where j.id = a.job
+    returning j.id, j.watched),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
-    select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at from again a),
+    select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at
+    from (select * from again order by n) a),
   given_up as (
     update mutirao.job j set status = 'failed', attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, error = x.error
     from failing x where j.id = x.job and x.hold is distinct from 'cancelled' and not exists (select from again a where a.job = x.job))
-  select array_agg(job) into retried from again;
+  select array_agg(m.id), array_agg(m.id order by m.id) filter (where m.watched) into retried, watched from moved m;
   if retried is not null then
     perform pg_notify('mutirao', 'clock');
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
   end if;
   return retried;
 end $$;
@@ -2236,6 +2486,8 @@ end $$;
 CREATE FUNCTION mutirao.set(instance bigint, change jsonb, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.set_instance(instance, change, writer, reason) AS set_instance;
 END;
@@ -2251,21 +2503,23 @@ declare
   answers mutirao.settled[];
   special mutirao.verdict[];
   flows int[];
+  searchable bigint[];
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
   -- Ended jobs go first: their task may fire again at once, and (instance, task) is unique.
-  delete from mutirao.job j using unnest(work, looked) w
-  where j.id = w.job and w.kind in ('finish', 'skip', 'drop') and w.problem is null
-    and (w.hold is not null or not w.final or (w.pending = '{}'
-      and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))));
+  delete from mutirao.job j where j.id = any (array(
+    select w.job from unnest(work, looked) w
+    where w.kind in ('finish', 'skip', 'drop') and w.problem is null
+      and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
+        and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))))));
 
   with judged as materialized (
-    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, f.exception_task,
+    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, v.searchable, f.exception_task,
       case
-        when w.problem is not null then 'problem'
-        when w.hold = 'cancelled' and w.pending = '{}' then 'aborted'
-        when w.hold is not null then 'kept'
+        when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'problem' else 'raised' end
+        when w.hold = 'cancelled' then case when w.pending = '{}' then 'aborted' else 'kept' end
         when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
+        when w.hold is not null then 'kept'
         when w.final then 'completed'
         when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'stuck' end
         when w.firings + cardinality(w.fires) > v.firing_limit then 'runaway'
@@ -2275,9 +2529,10 @@ begin
   ),
   written as materialized (
     select d.*, case when d.outcome = 'running' then d.fires else '{}' end as starts,
-      case when d.reasons is null and d.outcome not in ('stuck', 'runaway') then null else mutirao.reasons_after(d.reasons, case d.outcome
+      case when d.hold is not null or d.reasons is null and d.outcome not in ('stuck', 'runaway', 'raised') then d.reasons else mutirao.reasons_after(d.reasons, case d.outcome
         when 'stuck' then jsonb_build_object('code', 'nothing_fires')
-        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings) end) end as left_with
+        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings)
+        when 'raised' then d.problem end) end as left_with
     from judged d where d.outcome not in ('problem', 'blocked')
   ),
   stated as materialized (
@@ -2291,17 +2546,23 @@ begin
       end::mutirao.instance_status as status
     from written d
   ),
+  -- An upsert and not an update: what the planner believes of a table that is empty now and full later decides how it joins, and a
+  -- plan that is kept would go on joining so. An upsert finds each row by its key, whatever the planner believes.
   opened as (
-    update mutirao.instance i set
-      version = d.version, status = d.status, state = d.state, pending = d.pending || d.starts, failed = d.failed,
-      fired = case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
-      reached = case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
-      latest = case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
-      parked = d.parked, reasons = d.left_with, hold = d.hold, firings = d.firings + cardinality(d.starts)
-    from stated d where i.id = d.instance and d.outcome not in ('completed', 'aborted')
+    insert into mutirao.instance as i (id, flow, version, status, state, pending, failed, fired, reached, latest, parked, reasons, hold, firings, priority, started_at)
+    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed,
+      case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
+      case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
+      case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
+      d.parked, d.left_with, d.hold, d.firings + cardinality(d.starts), d.priority, d.started_at
+    from stated d where d.outcome not in ('completed', 'aborted')
+    on conflict (id) do update set
+      version = excluded.version, status = excluded.status, state = excluded.state, pending = excluded.pending, failed = excluded.failed,
+      fired = excluded.fired, reached = excluded.reached, latest = excluded.latest, parked = excluded.parked, reasons = excluded.reasons,
+      hold = excluded.hold, firings = excluded.firings
   ),
   ended as (
-    delete from mutirao.instance i using stated d where i.id = d.instance and d.outcome in ('completed', 'aborted')
+    delete from mutirao.instance i where i.id = any (array(select instance from stated where outcome in ('completed', 'aborted')))
   ),
   closed as (
     insert into mutirao.closed (id, flow, version, status, state, fired, reached, latest, firings, priority, started_at, closed_at)
@@ -2311,7 +2572,7 @@ begin
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, fired, status, state, writer, note, at)
     select d.instance, d.trace, d.flow, d.version, d.kind, d.job, d.task, d.attempt, d.cause,
-      case when d.outcome in ('stuck', 'runaway') then array[d.exception_task] else d.starts end,
+      case when d.outcome in ('stuck', 'runaway', 'raised') then array[d.exception_task] else d.starts end,
       d.status, d.state, d.writer, d.note, at
     from stated d
   ),
@@ -2340,11 +2601,15 @@ begin
     (select array_agg(distinct o.flow) from numbered o where o.granted is not true),
     (select array_agg(row(d.n, d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change,
        d.reasons, d.problem, d.parked, d.writer, d.trace)::mutirao.verdict order by d.n)
-     from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}')
-  into answers, flows, special;
+     from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
+    (select array_agg(d.instance) from stated d where d.searchable <> '{}')
+  into answers, flows, special, searchable;
 
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if searchable is not null then
+    perform mutirao.make_searchable(searchable);
   end if;
   if special is not null then
     return query select * from mutirao.settle_special(special, at);
@@ -2376,16 +2641,27 @@ end $$;
 CREATE FUNCTION mutirao.show_exceptions(instances bigint[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
+declare
+  flows int[];
 begin
   delete from mutirao.job j using mutirao.flow f
   where j.instance = any (instances) and f.id = j.flow and j.task = f.exception_task
     and not exists (select from mutirao.instance i where i.id = j.instance and i.reasons is not null);
-  insert into mutirao.job (instance, flow, task, cause, created_at)
-  select i.id, i.flow, f.exception_task, (select max(r.id) from mutirao.trace r where r.instance = i.id and r.state is not null), mutirao.now()
-  from mutirao.instance i join mutirao.flow f on f.id = i.flow
-  where i.id = any (instances) and i.reasons is not null
-  order by i.id
-  on conflict (instance, task) do nothing;
+  update mutirao.job j set error = i.reasons from mutirao.instance i join mutirao.flow f on f.id = i.flow
+  where i.id = any (instances) and j.instance = i.id and j.task = f.exception_task and j.error is distinct from i.reasons;
+  with made as (
+    insert into mutirao.job (instance, flow, task, status, cause, error, created_at)
+    select i.id, i.flow, f.exception_task, case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
+      (select max(r.id) from mutirao.trace r where r.instance = i.id and r.state is not null), i.reasons, mutirao.now()
+    from mutirao.instance i join mutirao.flow f on f.id = i.flow
+    where i.id = any (instances) and i.reasons is not null
+    order by i.id
+    on conflict (instance, task) do nothing
+    returning flow)
+  select array_agg(distinct m.flow) into flows from made m;
+  if flows is not null then
+    perform mutirao.wake(flows);
+  end if;
 end $$;
 
 CREATE FUNCTION mutirao.show_flow(flow integer) RETURNS void
@@ -2461,7 +2737,7 @@ begin
   execute format('create or replace trigger start instead of insert on %I.wed_flow for each row execute function mutirao.wed_flow_insert(%s)', f.name, f.id);
   execute format('create or replace trigger finish instead of update on %I.wed_flow for each row execute function mutirao.wed_flow_update(%s)', f.name, f.id);
   execute format('create or replace trigger keep instead of delete on %I.wed_flow for each row execute function mutirao.wed_flow_delete()', f.name);
-  perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g;
+  perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
 end $_$;
 
 CREATE FUNCTION mutirao.skip_job(job bigint, change jsonb, writer text, reason text) RETURNS void
@@ -2479,7 +2755,7 @@ begin
   elsif j.task = (select f.exception_task from mutirao.flow f where f.id = j.flow) then
     perform mutirao.refuse('job_not_failed', format('job %s stands for the exceptions of instance %s: repair the instance', job, i.id));
   end if;
-  select x.* into v from mutirao.flow f join mutirao.version x on x.id = case when f.live then f.version else i.version end where f.id = i.flow;
+  v := mutirao.version_of(i.flow, i.version);
   w := mutirao.work_of(i, 'skip', writer, mutirao.note(reason));
   w.job := j.id;
   w.task := j.task;
@@ -2491,7 +2767,7 @@ begin
   w.parked := i.parked - (j.status = 'parked')::int;
   w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'succeeded');
   w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'succeeded');
-  w.reasons := mutirao.reasons_without(i.reasons, j.id);
+  w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
   perform mutirao.write(w);
   perform mutirao.show_exceptions(array[i.id]);
 end $$;
@@ -2499,6 +2775,8 @@ end $$;
 CREATE FUNCTION mutirao.skip(job bigint, change jsonb DEFAULT '{}'::jsonb, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.skip_job(job, change, writer, reason) AS skip_job;
 END;
@@ -2524,11 +2802,14 @@ begin
   if not found then
     perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
   end if;
+  if priority not between -1000000 and 1000000 then
+    perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));
+  end if;
   select * into strict v from mutirao.version x where x.id = f.version;
   select array_agg(row(x.n, 'start', nextval('mutirao.instance_id'), f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
       '{}', '{}', '{}', '{}', null, '{}', 0, null, null, 0, start_instances.priority, mutirao.now(), start_instances.writer, null)::mutirao.work order by x.n)
     into work
-  from unnest(states) with ordinality x(state, n);
+  from (select coalesce(s, '{}') as state, n from unnest(states) with ordinality u(s, n)) x;
   if work is null then return; end if;
   looked := mutirao.look(work, array[v.id]);
   select w.n, w.problem into bad from unnest(work, looked) w
@@ -2540,8 +2821,6 @@ begin
         coalesce(case when bad.problem ->> 'task' is not null then format('condition of %s: ', bad.problem ->> 'task') else '' end || (bad.problem ->> 'error'),
           'this initial state is not final and no condition holds on it, so nothing would ever happen')));
   end if;
-  insert into mutirao.instance (id, flow, version, status, state, priority, started_at)
-  select w.instance, f.id, v.id, 'open.running', w.state, w.priority, w.started_at from unnest(work) w;
   perform mutirao.settle(work, array[v.id], null, looked);
   return query select w.instance from unnest(work) w;
 end $$;
@@ -2551,6 +2830,8 @@ COMMENT ON FUNCTION mutirao.start_instances(flow text, states jsonb[], priority 
 CREATE FUNCTION mutirao.start(flow text, state jsonb DEFAULT '{}'::jsonb, priority integer DEFAULT 0) RETURNS bigint
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2564,6 +2845,8 @@ COMMENT ON FUNCTION mutirao.start(flow text, state jsonb, priority integer) IS '
 CREATE FUNCTION mutirao.start_many(flow text, states jsonb[], priority integer DEFAULT 0, writer text DEFAULT SESSION_USER) RETURNS SETOF bigint
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2580,8 +2863,7 @@ CREATE FUNCTION mutirao.suspend_instance(instance bigint, writer text, reason te
 declare
   w mutirao.work := mutirao.work_of(mutirao.lock_instance(instance), 'suspend', writer, mutirao.note(reason));
 begin
-  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting')
-    and j.task <> (select f.exception_task from mutirao.flow f where f.id = j.flow);
+  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting');
   w.hold := 'suspended';
   perform mutirao.write(w);
 end $$;
@@ -2589,6 +2871,8 @@ end $$;
 CREATE FUNCTION mutirao.suspend(instance bigint, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
  SELECT mutirao.suspend_instance(instance, writer, reason) AS suspend_instance;
 END;
@@ -2596,6 +2880,8 @@ END;
 CREATE FUNCTION mutirao.take_job(flow integer, task text, instance bigint) RETURNS SETOF mutirao.taken
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2608,7 +2894,10 @@ begin
   select j.* into picked from mutirao.job j join mutirao.task t on t.id = j.task
   where t.flow = take_job.flow and t.name = take_job.task and j.status = 'ready' and (take_job.instance is null or j.instance = take_job.instance)
   order by j.priority desc, j.id limit 1 for update of j skip locked;
-  if not found then return; end if;
+  if not found then
+    perform mutirao.task_ids(f.name, array[take_job.task]) from mutirao.flow f where f.id = take_job.flow;  -- refuses an unknown one
+    return;
+  end if;
   update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = session_user, deadline_at = at + j.timeout,
     lease_until = coalesce(at + j.timeout, at + interval '15 minutes')
   where j.id = picked.id returning j.* into picked;
@@ -2620,6 +2909,8 @@ end $$;
 CREATE FUNCTION mutirao.task_ids(flow text, names text[] DEFAULT NULL::text[]) RETURNS TABLE(id integer, name text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   missing text;
@@ -2654,7 +2945,7 @@ begin
   next_at := least(
     (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
     (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
-    case when looked > 0 or exists (select from mutirao.recheck) then mutirao.now() + interval '100 milliseconds' end);
+    case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
 end $$;
 
 COMMENT ON FUNCTION mutirao.tick(room integer, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) IS 'One turn of a clock: due retries, ended leases, live instances behind their version. Any number of clocks may run.';
@@ -2696,6 +2987,8 @@ COMMENT ON FUNCTION mutirao.try_condition(place text, fn text, names text[], typ
 CREATE FUNCTION mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks integer[], room integer, lease interval DEFAULT '00:01:00'::interval) RETURNS SETOF mutirao.settled
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2703,14 +2996,16 @@ CREATE FUNCTION mutirao.turn(worker text, jobs bigint[], attempts bigint[], chan
 declare
   hungry mutirao.appetite;
   got int := 0;
+  answers mutirao.settled[];
 begin
-  if cardinality(jobs) <> all (array[cardinality(attempts), cardinality(changes), cardinality(errors)]) then
+  if not coalesce(cardinality(jobs) = all (array[cardinality(attempts), cardinality(changes), cardinality(errors)]), jobs is null) then
     perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
   end if;
   if cardinality(jobs) > 0 then
     hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, coalesce(mutirao.top_priority(tasks, 2147483647), -2147483648));
-    return query select * from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry);
-    get diagnostics got = row_count;
+    select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
+    from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry) s;
+    return query select * from unnest(answers);
   end if;
   if got < room then
     return query select * from mutirao.claim_jobs(worker, tasks, room - got, lease);
@@ -2722,6 +3017,8 @@ COMMENT ON FUNCTION mutirao.turn(worker text, jobs bigint[], attempts bigint[], 
 CREATE FUNCTION mutirao.turn_clock(room integer DEFAULT 500, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) RETURNS record
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2758,6 +3055,12 @@ CREATE FUNCTION mutirao.valid_sql(version integer) RETURNS text
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
+CREATE FUNCTION mutirao.version_of(flow integer, version integer) RETURNS mutirao.version
+    LANGUAGE sql STABLE
+    RETURN (SELECT v.*::mutirao.version AS v FROM (mutirao.flow f JOIN mutirao.version v ON ((v.id = CASE WHEN f.live THEN f.version ELSE version_of.version END))) WHERE (f.id = version_of.flow));
+
+COMMENT ON FUNCTION mutirao.version_of(flow integer, version integer) IS 'The version that an instance goes by which was last written under `version`.';
+
 CREATE FUNCTION mutirao.wake(flows integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -2789,6 +3092,8 @@ COMMENT ON FUNCTION mutirao.wake_due(room integer) IS 'Makes ready what waited f
 CREATE FUNCTION mutirao.wed_attr_done() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 begin
   perform mutirao.compile(f.version), mutirao.show_wed_flow(f.id) from mutirao.flow f where f.id = tg_argv[0]::int;
@@ -2798,6 +3103,8 @@ end $$;
 CREATE FUNCTION mutirao.wed_attr_write() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   v int := mutirao.draft(tg_argv[0]::int);
@@ -2826,6 +3133,8 @@ end $$;
 CREATE FUNCTION mutirao.wed_flow_insert() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2841,6 +3150,8 @@ end $$;
 CREATE FUNCTION mutirao.wed_flow_update() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -2880,15 +3191,21 @@ end $_$;
 CREATE FUNCTION mutirao.wed_trig_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
+declare
+  v int := mutirao.draft(tg_argv[0]::int);
 begin
-  delete from mutirao.rule r where r.version = mutirao.draft(tg_argv[0]::int) and r.task = old.tgid;
+  delete from mutirao.rule r where r.version = v and r.task = old.tgid;
   return old;
 end $$;
 
 CREATE FUNCTION mutirao.wed_trig_done() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 begin
   perform mutirao.compile(f.version) from mutirao.flow f where f.id = tg_argv[0]::int;
@@ -2898,6 +3215,8 @@ end $$;
 CREATE FUNCTION mutirao.wed_trig_insert() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   f int := tg_argv[0]::int;
@@ -2922,7 +3241,7 @@ begin
       perform mutirao.refuse('flow_invalid', case when new.cfinal then 'the flow has a final condition already: join the two with OR'
         else format('the flow has a task "%s" already: change its row', new.trname) end);
     when check_violation then
-      perform mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative', new.trname));
+      perform mutirao.refuse_trigger(new.trname);
   end;
   perform mutirao.compile_rule(v, new.tgid);
   return new;
@@ -2931,6 +3250,8 @@ end $$;
 CREATE FUNCTION mutirao.wed_trig_update() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'iso, ymd'
     AS $$
 declare
   v int := mutirao.draft(tg_argv[0]::int);
@@ -2938,9 +3259,13 @@ begin
   if (new.tgid, new.trname, new.cfinal) is distinct from (old.tgid, old.trname, old.cfinal) then
     perform mutirao.refuse('flow_invalid', format('the task "%s" keeps its identity: add another row instead', old.trname));
   end if;
-  update mutirao.rule r set condition = new.cpred, trigger_name = new.tgname, condition_name = new.cname, enabled = new.enabled, timeout = new.timeout,
-    fires = new.fires, retries = new.retries, priority = new.priority
-  where r.version = v and r.task = old.tgid;
+  begin
+    update mutirao.rule r set condition = new.cpred, trigger_name = new.tgname, condition_name = new.cname, enabled = new.enabled, timeout = new.timeout,
+      fires = new.fires, retries = new.retries, priority = new.priority
+    where r.version = v and r.task = old.tgid;
+  exception when check_violation or not_null_violation then
+    perform mutirao.refuse_trigger(old.trname);
+  end;
   perform mutirao.compile_rule(v, old.tgid);
   return new;
 end $$;
@@ -2954,9 +3279,13 @@ CREATE FUNCTION mutirao.write(w mutirao.work) RETURNS void
     AS $$
 declare
   refused mutirao.settled;
+  v mutirao.version := mutirao.version_of(w.flow, w.version);
 begin
-  select v.id into w.version from mutirao.instance i join mutirao.flow f on f.id = i.flow
-  join mutirao.version v on v.id = case when f.live then f.version else i.version end where i.id = w.instance;
+  if v.id <> w.version then
+    w.version := v.id;
+    w.state := v.defaults || w.state;
+    w.latest := mutirao.latest_from(w.instance, w.latest, v.named);
+  end if;
   w.state := case when w.change is null then w.state else w.state || w.change end;
   w.held := coalesce(w.held, w.pending || w.failed || w.fired);
   select * into refused from mutirao.settle(array[w], array[w.version], null) s where s.kind = 'refused';
@@ -2965,7 +3294,7 @@ begin
       case when refused.note ->> 'task' is not null then format('condition of %s: ', refused.note ->> 'task') else '' end || (refused.note ->> 'error'),
       'the state would be final while jobs are pending; wait for them, or cancel the instance')));
   end if;
-  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0) then
+  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0 and i.hold is null) then
     perform mutirao.finish_parked(array[w.instance]);
   end if;
 end $$;
@@ -3049,14 +3378,6 @@ CREATE TABLE mutirao.migration (
 );
 
 COMMENT ON TABLE mutirao.migration IS 'What the migrator has applied; the checksum is the SHA-256 of the file.';
-
-CREATE TABLE mutirao.recheck (
-    flow integer NOT NULL,
-    after bigint DEFAULT 0 NOT NULL,
-    sure boolean DEFAULT false NOT NULL
-);
-
-COMMENT ON TABLE mutirao.recheck IS 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
 
 CREATE TABLE mutirao.refusal (
     code text NOT NULL,

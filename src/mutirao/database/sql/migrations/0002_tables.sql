@@ -77,7 +77,7 @@ create table mutirao.rule (
   timeout        interval check (timeout > interval '0'),
   retries        int not null default 3 check (retries >= 0),
   backoff        interval not null default interval '100 milliseconds' check (backoff >= interval '0'),
-  priority       int not null default 0,
+  priority       int not null default 0 check (priority between -1000000 and 1000000),
   transactional  boolean not null default false,
   description    text,
   primary key (version, task),
@@ -111,7 +111,7 @@ create table mutirao.instance (
   reasons    jsonb check (reasons <> '[]'),
   hold       text check (hold in ('suspended', 'cancelled')),
   firings    int not null default 0,
-  priority   int not null default 0,
+  priority   int not null default 0 check (priority between -1000000 and 1000000),
   started_at timestamptz not null
 ) with (toast_tuple_target = 8160, fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 comment on column mutirao.instance.pending is 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';

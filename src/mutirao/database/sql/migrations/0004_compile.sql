@@ -127,7 +127,8 @@ begin
 end $$;
 comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
 
--- What the rules of a version name of each other, found once here so that the hot statements read it from one row.
+-- What the rules of a version name of each other, found once here so that the hot statements read it from one row. A failure is handled
+-- where a dependency names it, or a condition says so plainly: task_x = 'failed', or task_x in (…, 'failed', …).
 create function mutirao.compile_facts(version int) returns void
 language plpgsql as $$
 begin
@@ -136,7 +137,7 @@ begin
   terms as (
     select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
   mentions as (
-    select t.id as task, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+    select t.id as task, t.name, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
   watched as (
     select t.term from terms t where t.term % 8 in (1, 2)
     union
@@ -145,7 +146,7 @@ begin
     select a.* from mutirao.attribute a where a.version = compile_facts.version)
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
-    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ '''failed''') h), '{}'),
+    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ format('\mtask_%s\M\s*(=|in\s*\([^)]*)\s*''failed''', m.name)) h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),

@@ -293,6 +293,9 @@ begin
   if not found then
     perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
   end if;
+  if priority not between -1000000 and 1000000 then
+    perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));
+  end if;
   select * into strict v from mutirao.version x where x.id = f.version;
   select array_agg(row(x.n, 'start', nextval('mutirao.instance_id'), f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
       '{}', '{}', '{}', '{}', null, '{}', 0, null, null, 0, start_instances.priority, mutirao.now(), start_instances.writer, null)::mutirao.work order by x.n)

@@ -381,6 +381,6 @@ begin
   next_at := least(
     (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
     (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
-    case when looked > 0 or exists (select from mutirao.recheck) then mutirao.now() + interval '100 milliseconds' end);
+    case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
 end $$;
 comment on function mutirao.tick(int) is 'One turn of a clock: due retries, ended leases, live instances behind their version. Any number of clocks may run.';

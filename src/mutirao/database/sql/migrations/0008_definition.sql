@@ -154,7 +154,7 @@ exception
   when unique_violation then
     perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
   when check_violation then
-    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative', t.name));
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way', t.name));
   when data_exception then
     perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
 end $$;

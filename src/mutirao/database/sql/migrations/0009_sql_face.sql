@@ -238,7 +238,7 @@ begin
   execute format('create or replace trigger start instead of insert on %I.wed_flow for each row execute function mutirao.wed_flow_insert(%s)', f.name, f.id);
   execute format('create or replace trigger finish instead of update on %I.wed_flow for each row execute function mutirao.wed_flow_update(%s)', f.name, f.id);
   execute format('create or replace trigger keep instead of delete on %I.wed_flow for each row execute function mutirao.wed_flow_delete()', f.name);
-  perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g;
+  perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
 end $$;
 
 create function mutirao.show_flow(flow int) returns void
