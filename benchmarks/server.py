@@ -91,7 +91,7 @@ class BenchServer:
 
 
 async def _apply(url: str, work: str) -> None:
-    async with Engine(url) as engine:
+    async with Engine(url, upgrade=True) as engine:
         for flow in WORKS[work].flows:
             await engine.apply(flow)
 

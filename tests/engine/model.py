@@ -197,6 +197,9 @@ class Flow:
         by_rule = {task for task, state in self.terms() if state == "failed"}
         return by_rule | {task for each in self._conditions() for task, state in mentions(each) if state == "failed"}
 
+    def named(self) -> set[str]:
+        return {task for each in self._conditions() for task, _ in mentions(each)}
+
     def followed(self) -> set[str]:
         """Tasks whose going from ready to running and back somebody can see."""
         by_rule = {task for task, state in self.terms() if state == "running"}
@@ -276,6 +279,7 @@ class Model:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.terms = flow.terms()
+        self.named = flow.named()
         self.handled = flow.handled()
         self.followed = flow.followed()
         names_ready = any(state == "ready" for _, state in self.terms)

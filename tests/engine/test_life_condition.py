@@ -65,6 +65,19 @@ async def test_a_condition_that_raises_no_more_lets_the_kept_write_through(engin
     assert await engine.jobs(instance) == {"other": "ready", "check": "ready"}
 
 
+async def test_the_exception_ends_when_another_job_makes_room_for_the_kept_write(engine: Engine) -> None:
+    await engine.apply(
+        "f", {"d": 0, "a": 0, "b": 0}, {"go": "a = 0", "mend": "b = 0", "check": "a = 1 and 10 / d > 1"}, final="a = 9"
+    )
+    instance = await engine.start("f")
+    await engine.do("f", "go", a=1)
+    assert await engine.jobs(instance) == {"go": "parked", "mend": "ready", "_EXCPT": "ready"}
+    await engine.do("f", "mend", d=5, b=1)
+    assert await engine.state(instance) == {"d": 5, "a": 1, "b": 1}
+    assert await engine.jobs(instance) == {"check": "ready"}
+    assert await engine.status(instance) == "open.running"
+
+
 async def test_a_final_condition_that_raises_is_told_as_such(engine: Engine) -> None:
     await engine.apply("f", {"d": 1}, {"go": "d = 1"}, final="10 / d > 100")
     instance = await engine.start("f")

@@ -10,6 +10,9 @@ from driver import Engine, document, fresh_engine  # noqa: F401 gives the fixtur
 from psycopg import AsyncConnection, errors, sql
 from psycopg.types.json import Jsonb
 
+import mutirao
+from mutirao import Change, Flow, task
+from mutirao.testing import run_until_quiet
 from mutirao.testing.database import TestServer
 
 Granted = Callable[[str | None], Awaitable[Engine]]
@@ -189,3 +192,26 @@ async def test_a_definer_cannot_smuggle_sql_into_a_definition(granted: Granted, 
     with pytest.raises(psycopg.Error, match=r"^unknown_task"):
         await definer.rows("select mutirao.apply_flow(%s)", Jsonb(bad))
     assert await engine.everything() == before
+
+
+async def test_a_role_that_may_work_runs_a_worker_for_a_flow_that_is_in_place(engine: Engine, granted: Granted) -> None:
+    class Kept(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        async def do(self) -> Change:
+            return {"done": True}
+
+    async with mutirao.Engine(engine.url) as owner:
+        await owner.apply(Kept)
+        number = await owner.start(Kept())
+    worker = await granted("work")
+    async with mutirao.Engine(worker.url) as mine:
+        await run_until_quiet(mine, [Kept])
+        assert (await mine.instance(number)).status == "closed.completed"
+
+
+async def test_granting_to_the_owner_takes_nothing_away(engine: Engine) -> None:
+    with pytest.raises(psycopg.Error, match="wrong_call"):
+        await engine.rows("select mutirao.grant_role(current_user, 'read')")

@@ -1,11 +1,12 @@
 """PostgreSQL is killed under load: nothing acknowledged is lost, no job ends twice, and workers come back by themselves."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL, SIGQUIT, SIGTERM, Signals
+from typing import TypeVar
 
 import pytest
 from worker_flows import Order
@@ -14,10 +15,13 @@ from worker_stage import Stage, stage_on, until
 
 from mutirao.database.embedded import EmbeddedServer
 from mutirao.database.engine import Engine
+from mutirao.errors import OperatorError
 
 ORDERS = 100
 WORKERS = 3
 IMMEDIATELY = SIGQUIT
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ async def finished(stage: Stage) -> int:
 
 @pytest.mark.timeout(300)
 async def test_server_killed_under_load(server: EmbeddedServer) -> None:
-    async with Engine(server.url()):
+    async with Engine(server.url(), upgrade=True):
         pass  # the schema
     async with AsyncExitStack() as company:
         names = [f"worker {number}" for number in range(WORKERS)]
@@ -77,3 +81,38 @@ async def test_server_killed_under_load(server: EmbeddedServer) -> None:
 
 async def has_finished(stage: Stage, count: int) -> bool:
     return await finished(stage) >= count
+
+
+async def test_worker_starts_its_own_server_again(place: Path) -> None:
+    """Nobody else is there to do it: the embedded server is ours."""
+    home = place / "own"
+    async with Engine(f"embedded:mutirao?home={home}") as engine:
+        await engine.apply(Order)
+        stage = Stage(engine)
+        await make_payments(stage)
+        async with stage.working(Order):
+            killed = _postmaster(home)
+            os.kill(killed, SIGKILL)
+            await until(partial(_another, home, killed))
+            number = await until(partial(_patiently, lambda: engine.start(Order())))
+            await until(partial(_patiently, lambda: _has_closed(engine, number)))
+
+
+def _postmaster(home: Path) -> int:
+    return int((home / "data" / "postmaster.pid").read_text().split()[0])
+
+
+async def _another(home: Path, than: int) -> bool | None:
+    return ((home / "data" / "postmaster.pid").exists() and _postmaster(home) != than) or None
+
+
+async def _has_closed(engine: Engine, number: int) -> bool | None:
+    return (await engine.instance(number)).status == "closed.completed" or None
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """The server may still be starting, and a connection may be one to the server that was killed."""
+    try:
+        return await ask()
+    except OperatorError:
+        return None

@@ -145,3 +145,11 @@ def test_two_functions_for_one_task_are_refused(write: Write) -> None:
     write("flows_l.py", TRAVEL)
     with pytest.raises(FlowError, match='task "tr_a2" of flow "wed" has two functions'):
         load("flows_k:bound", "flows_l:bound")
+
+
+def test_a_module_that_exits_is_broken_and_its_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "leaving.py").write_text("import sys\n\nsys.exit(0)\n")
+    with pytest.raises(FlowError) as refused:
+        load_flows(str(tmp_path / "leaving.py"))
+    assert refused.value.code == "module_broken"
+    assert "leaving.py:3" in refused.value.message

@@ -67,7 +67,10 @@ def shell(
 
     Example: mutirao db shell -- -c "select * from mutirao.migration"
     """
-    with resolve(database) as url:
+    address = resolve(database)
+    with address as url:
+        if address.is_embedded:
+            asyncio.run(_bring_up_to_date(url))
         words, environment = command("psql", url, *(arguments or []))
         # Ctrl-C cancels a query in psql; it must not end us, who keep the server running for it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -76,6 +79,11 @@ def shell(
         finally:
             signal.signal(signal.SIGINT, before)
     sys.exit(code)
+
+
+async def _bring_up_to_date(url: str) -> None:
+    async with await connect(url) as connection:
+        await migrate.upgrade(connection)
 
 
 @app.command()

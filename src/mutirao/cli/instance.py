@@ -47,7 +47,7 @@ def start(
     flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
     values: Assignments = None,
     count: Annotated[int, typer.Option("--count", min=1, help="How many, all alike.")] = 1,
-    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    priority: Annotated[int, typer.Option("--priority", min=-1_000_000, max=1_000_000, help="Higher goes first.")] = 0,
     database: Database = None,
     json: Json = False,
 ) -> None:

@@ -4,14 +4,16 @@ A group is a module with a typer `app`; add it to COMMANDS. It is imported when 
 `mutirao --help` answers at once however many there are.
 """
 
+import io
+import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mutirao.errors import MutiraoError, OperatorError
+from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 COMMANDS = {
     "up": ("mutirao.cli.up", "Run everything here: PostgreSQL, a worker, a clock, and an example."),
@@ -62,9 +64,18 @@ def mutirao() -> None:
 
 def main() -> None:
     """Run the command; a refusal is one line on stderr, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to fail
     try:
         app(prog_name="mutirao")
     except MutiraoError as error:
-        line = " ".join(f"error: {error}".split())
-        typer.secho(line, fg=typer.colors.RED, err=True)
-        sys.exit(OPERATOR_MUST_ACT if isinstance(error, OperatorError) else REFUSED)
+        _refuse(error)
+    except OSError as error:  # what we write to is full or gone; a disk of the engine's would be a MutiraoError
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _refuse(RequestError("output_failed", f"the output could not be written: {error.strerror}"))
+
+
+def _refuse(error: MutiraoError) -> NoReturn:
+    typer.secho(" ".join(f"error: {error}".split()), fg=typer.colors.RED, err=True)
+    sys.exit(OPERATOR_MUST_ACT if isinstance(error, OperatorError) else REFUSED)

@@ -32,6 +32,7 @@ class Address:
     home: Path | None = None
     name: str = "mutirao"
     _held: ExitStack = field(default_factory=ExitStack, repr=False)
+    _server: EmbeddedServer | None = field(default=None, repr=False)
 
     @property
     def is_embedded(self) -> bool:
@@ -42,10 +43,16 @@ class Address:
             return self.url
         server = self._held.enter_context(EmbeddedServer(self.home))
         server.ensure_database(self.name)
+        self._server = server
         return server.url(self.name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def revive(self) -> None:
+        """Start an embedded server again that was killed. A real one is for its operator to start."""
+        if self._server is not None:
+            self._server.revive()
 
     def close(self) -> None:
         """Leave the embedded server, if that is what it is."""

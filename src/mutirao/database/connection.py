@@ -55,17 +55,18 @@ def refusal_of(error: psycopg.Error) -> MutiraoError:
     said = _one_line(error)
     match error:
         case psycopg.errors.DiskFull():
-            return OperatorError("disk_full", f"the server has no space left: {said}")
+            found = OperatorError("disk_full", f"the server has no space left: {said}")
         case psycopg.errors.InsufficientPrivilege():
-            return OperatorError("not_allowed", f"the database refuses: {said}; see `mutirao db grant --help`")
+            found = OperatorError("not_allowed", f"the database refuses: {said}; see `mutirao db grant --help`")
         case psycopg.errors.SerializationFailure() if said.startswith(_MEANWHILE):
             return RequestError(*said.split(": ", 1))
         case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate.startswith(_LOST):
-            return OperatorError("server_lost", f"the connection to the server broke: {said}")
+            found = OperatorError("server_lost", f"the connection to the server broke: {said}")
         case psycopg.OperationalError():
             return RequestError("try_again", f"the server could not do it now: {said} ({error.sqlstate})")
         case _:
             return RequestError("database_error", f"{said} ({error.sqlstate or type(error).__name__})")
+    return found
 
 
 def described(url: str) -> str:

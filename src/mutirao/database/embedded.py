@@ -95,6 +95,12 @@ class EmbeddedServer:
                 self._stop()
             self._forget_membership()
 
+    def revive(self) -> None:
+        """Start the server again if it has died under us; harmless when it runs."""
+        if self._membership is not None and self._ping() != Ping.OK:
+            with self._folder.starting():
+                self._bring_up()
+
     def url(self, database: str = "mutirao", user: str = OWNER) -> str:
         return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self._folder.socket()), safe='')}"
 

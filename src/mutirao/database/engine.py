@@ -7,6 +7,7 @@
 All of it is SQL that any client may call (docs/sql.md); this is the typed face of it. What does the jobs is a worker.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -33,6 +34,17 @@ from mutirao.model.plain import encode_plain
 
 # Large enough that the cost of a call vanishes, small enough that one does not hold its locks for long.
 START_BATCH = 5000
+
+STATUSES = (
+    "open.notrunning",
+    "open.running",
+    "open.notrunning.suspended",
+    "open.exception",
+    "open.prepared",
+    "closed.completed",
+    "closed.terminated",
+    "closed.aborted",
+)
 
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -64,6 +76,7 @@ class Engine:
         self._upgrade = self._address.is_embedded if upgrade is None else upgrade
         self.name = name
         self.url = ""
+        self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 
     async def __aenter__(self) -> Self:
@@ -103,6 +116,11 @@ class Engine:
             else:
                 await ensure_current(connection)
 
+    async def revive(self) -> None:
+        """Called when the server does not answer: an embedded one that was killed is started again."""
+        async with self._reviving:
+            await asyncio.to_thread(self._address.revive)
+
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A connection in autocommit, for SQL of your own."""
@@ -133,6 +151,11 @@ class Engine:
         """Put a flow in place; answers its version. With `keep`, a version known from earlier is not made anew."""
         definition = flow if isinstance(flow, Definition) else flow.definition
         return int(await self._call("apply_flow", encode_document(definition).decode(), keep, self.name))
+
+    async def knows(self, flow: type[HasDefinition] | Definition) -> bool:
+        """Whether exactly this definition is in place, as the newest version or an earlier one."""
+        definition = flow if isinstance(flow, Definition) else flow.definition
+        return bool(await self._call("knows_flow", encode_document(definition).decode(), definition.name))
 
     async def check(self, flow: type[HasDefinition] | Definition) -> None:
         """Find out whether `apply` would be accepted; nothing changes."""
@@ -205,6 +228,8 @@ class Engine:
         limit: int = 50,
     ) -> list[Instance]:
         """A page of instances, newest first; `status` is one or the beginning of one, `where` a searchable attribute."""
+        if status is not None and not any(known.startswith(status) for known in STATUSES):
+            raise RequestError("wrong_call", f'there is no status "{status}"; an instance is {", ".join(STATUSES)}')
         number = await self._flow_number(flow, where) if flow is not None else None
         if where is not None and flow is None:
             raise RequestError("wrong_call", "a filter by attribute needs the flow that has it")

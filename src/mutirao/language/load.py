@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def _import_module(name: str) -> ModuleType:
         raise _not_found(error.name) from error
     except MutiraoError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
 
@@ -98,7 +99,7 @@ def _execute(file: Path) -> ModuleType:
     sys.modules[file.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[file.stem]
         if isinstance(error, MutiraoError):
             raise
@@ -116,8 +117,11 @@ def _not_found(module: str) -> FlowError:
     return FlowError("module_not_found", f'there is no module "{module}"; write module:Flow or path/file.py:Flow')
 
 
-def _broken(name: str, error: Exception) -> FlowError:
-    return FlowError("module_broken", f'module "{name}" cannot be imported: {type(error).__name__}: {error}')
+def _broken(name: str, error: BaseException) -> FlowError:
+    """With the line that was being run, unless it is deep inside of Python's import system."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
+    return FlowError("module_broken", f'module "{name}" cannot be imported{place}: {type(error).__name__}: {error}')
 
 
 def _is_flow(thing: Any) -> bool:

@@ -59,6 +59,7 @@ class Clock:
                     raise
                 log.warning("the clock tries again: %s", error)
                 await backoff.wait()
+                await self._engine.revive()
 
     async def _pause(self, ticked: Ticked) -> None:
         seconds = _LONGEST if ticked.next_in is None else min(max(ticked.next_in, _SHORTEST), _LONGEST)

@@ -118,7 +118,8 @@ class Worker:
         """Put our flows in place, and find the numbers of the tasks that we have functions for."""
         handlers: dict[str, dict[str, Handler]] = {}
         for flow in self._flows:
-            if isinstance(flow, type) and issubclass(flow, Flow):
+            # Putting a flow in place takes more rights than doing its jobs.
+            if isinstance(flow, type) and issubclass(flow, Flow) and not await self._engine.knows(flow):
                 await self._engine.apply(flow, keep=True)
             for handler in _handlers_in(flow):
                 handlers.setdefault(handler.flow, {})[handler.task] = handler
@@ -203,6 +204,7 @@ class Worker:
                     log.warning("waiting for the server: %s", error)
                     self._maybe_more = True
                     await backoff.wait()
+                    await self._engine.revive()
         finally:
             self._turns -= 1
 

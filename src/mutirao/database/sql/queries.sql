@@ -22,6 +22,9 @@ select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8
 -- task_ids: the numbers of a flow's tasks, and the flow's own
 select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where f.name = %s
 
+-- knows_flow: whether some version of the flow has exactly this definition
+select exists (select from mutirao.version v join mutirao.flow f on f.id = v.flow where v.fingerprint = md5(%s::jsonb::text) and f.name = %s)
+
 -- apply_flow: puts a flow in place and answers its version's number
 select mutirao.apply_flow(%s::jsonb, %s, %s)
 

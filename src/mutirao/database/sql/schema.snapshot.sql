@@ -1642,6 +1642,9 @@ begin
   elsif not exists (select from pg_catalog.pg_roles r where r.rolname = grant_role.role) then
     perform mutirao.refuse('wrong_call', format('there is no role "%s" in this database', role));
   end if;
+  if pg_has_role(role, (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'mutirao'), 'member') then
+    perform mutirao.refuse('wrong_call', format('role "%s" owns the engine or is a superuser, and may do everything already', role));
+  end if;
   insert into mutirao.granted (role, level) values (role, level) on conflict on constraint granted_pkey do update set level = excluded.level;
   execute format('grant usage on schema mutirao to %I', role);
   execute format('grant select on all tables in schema mutirao to %I', role);
