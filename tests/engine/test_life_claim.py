@@ -188,3 +188,18 @@ async def test_the_state_of_a_claimed_job_is_the_one_that_fired_it(engine: Engin
     await engine.do("f", "a", a=1)
     job: Job = await engine.take("f", "b")
     assert job.state == {"a": 0, "b": 0}
+
+
+async def test_the_engine_reads_no_clock_but_its_own(engine: Engine) -> None:
+    """Else a test that moves the clock would prove nothing."""
+    reading = (
+        r"(clock|statement|transaction)_timestamp|current_(time|date)|localtime|\mtimeofday|(?<!mutirao\.)\mnow\(\)"
+    )
+    found = await engine.rows(
+        """
+        select p.proname from pg_proc p
+        where p.pronamespace = 'mutirao'::regnamespace and p.proname not in ('now', 'condition_hint')
+          and coalesce(p.prosrc, '') || coalesce(pg_get_function_sqlbody(p.oid), '') ~* %s""",
+        reading,
+    )
+    assert found == []

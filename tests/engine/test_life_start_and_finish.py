@@ -1,7 +1,9 @@
 """The life of an instance: start, look, finish."""
 
 import psycopg
+import pytest
 from driver import Engine, after, fresh_engine  # noqa: F401 gives the fixture `engine`
+from psycopg.types.json import Jsonb
 
 
 async def travel(engine: Engine) -> None:
@@ -283,3 +285,27 @@ async def test_a_timestamp_is_the_same_in_every_time_zone_of_a_session(engine: E
         other = Engine(f"{engine.url}{'&' if '?' in engine.url else '?'}options=-c%20timezone%3D{zone}")
         instance = await other.start("f", t="2026-03-01T00:00:00Z")
         assert await engine.jobs(instance) == {"go": "ready"}
+
+
+async def test_an_instance_is_never_without_what_its_flow_requires(engine: Engine) -> None:
+    await engine.rows(
+        "select mutirao.apply_flow(%s)",
+        Jsonb(
+            {
+                "name": "trip",
+                "final": "done",
+                "attributes": [
+                    {"name": "city", "required": True},
+                    {"name": "done", "type": "boolean", "default": False},
+                ],
+                "tasks": [{"name": "book", "when": "not done"}],
+            }
+        ),
+    )
+    for state in ("{}", '{"city": null}'):
+        with pytest.raises(psycopg.Error, match='missing_attribute: .*"city" is required'):
+            await engine.rows("select mutirao.start('trip', %s)", state)
+    number = await engine.one("select mutirao.start('trip', %s)", '{"city": "Recife"}')
+    with pytest.raises(psycopg.Error, match="missing_attribute"):
+        await engine.rows("select mutirao.set(%s, %s)", number, '{"city": null}')
+    await engine.rows("select mutirao.set(%s, %s)", number, '{"city": "Natal"}')

@@ -135,7 +135,9 @@ def test_the_document_has_the_shape_that_sql_takes() -> None:
         "ends": "final",
         "final": None,
         "firing_limit": 10000,
-        "attributes": [{"name": "price", "type": "number", "default": Decimal("1.50"), "searchable": False}],
+        "attributes": [
+            {"name": "price", "type": "number", "default": Decimal("1.50"), "searchable": False, "required": False}
+        ],
         "tasks": [
             {"name": "book", "when": "true", "depends": None, "fires": "each", "timeout": 300, **common},
             {

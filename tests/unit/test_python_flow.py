@@ -68,7 +68,11 @@ def test_a_class_makes_a_definition() -> None:
     assert Travel.definition == Definition(
         name="travel",
         description="A trip.\n\nFrom wish to ticket.",
-        attributes=(Attribute("stage", "text", "requested"), Attribute("hotel", "text"), Attribute("flight", "text")),
+        attributes=(
+            Attribute("stage", "text", "requested", required=True),
+            Attribute("hotel", "text"),
+            Attribute("flight", "text"),
+        ),
         tasks=(
             Task(
                 name="book_hotel",
@@ -86,14 +90,14 @@ def test_a_class_makes_a_definition() -> None:
 
 def test_annotations_become_attributes() -> None:
     assert Everything.definition.attributes == (
-        Attribute("a_text", "text", searchable=True),
-        Attribute("an_integer", "integer", 5),
-        Attribute("a_number", "number", Decimal("1.50")),
-        Attribute("a_boolean", "boolean", default=True),
+        Attribute("a_text", "text", searchable=True, required=True),
+        Attribute("an_integer", "integer", 5, required=True),
+        Attribute("a_number", "number", Decimal("1.50"), required=True),
+        Attribute("a_boolean", "boolean", default=True, required=True),
         Attribute("a_date", "date"),
         Attribute("a_timestamp", "timestamp", searchable=True),
-        Attribute("a_dict", "json", {}),
-        Attribute("a_list", "json", [1]),
+        Attribute("a_dict", "json", {}, required=True),
+        Attribute("a_list", "json", [1], required=True),
         Attribute("anything", "json"),
         Attribute("an_address", "json"),
     )
@@ -117,7 +121,7 @@ def test_an_attribute_may_be_called_name() -> None:
         name: str = "Ana"
 
     assert Person.definition.name == "person"
-    assert Person.definition.attributes == (Attribute("name", "text", "Ana"),)
+    assert Person.definition.attributes == (Attribute("name", "text", "Ana", required=True),)
 
 
 def test_names_known_only_where_the_class_stands_can_be_used() -> None:
@@ -220,7 +224,10 @@ class Order(Mixin, Audited):
 
 def test_attributes_and_tasks_are_inherited() -> None:
     assert [each.name for each in Order.definition.tasks] == ["write_note", "shout", "ship"]
-    assert Order.definition.attributes == (Attribute("author", "text", "nobody"), Attribute("note", "text"))
+    assert Order.definition.attributes == (
+        Attribute("author", "text", "nobody", required=True),
+        Attribute("note", "text"),
+    )
     assert Order.definition.tasks[2].depends == Term("write_note") & "shout"
     assert Order().write_note() == {"note": "nobody"}
 

@@ -18,7 +18,7 @@ from mutirao.model.attribute import ATTRIBUTE_TYPES
 from mutirao.model.plain import decode_plain, encode_plain
 from mutirao.model.value import from_json, to_json
 
-CODEC = StateCodec("travel", [Attribute(f"{kind}_", kind) for kind in ATTRIBUTE_TYPES], required=["text_"])
+CODEC = StateCodec("travel", [Attribute(f"{kind}_", kind, required=kind == "text") for kind in ATTRIBUTE_TYPES])
 
 
 class Stage(enum.StrEnum):

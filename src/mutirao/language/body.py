@@ -28,16 +28,8 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """An attribute, and whether this class promises never to write None to it."""
-
-    attribute: Attribute
-    is_required: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Body:
-    fields: dict[str, Field]
+    fields: dict[str, Attribute]
     methods: dict[str, TaskMethod[Any, ..., Any]]
 
 
@@ -61,7 +53,7 @@ def make_definition(cls: type, body: Body) -> Definition:
     settings["ends"] = getattr(cls, "ends", "final" if "final" in settings else "quiet")
     return Definition(
         name=_flow_name(cls, body.fields),
-        attributes=tuple(field.attribute for field in body.fields.values()),
+        attributes=tuple(body.fields.values()),
         tasks=tuple(make_task(name, each.options, _description(each)) for name, each in body.methods.items()),
         description=inspect.cleandoc(doc) if doc else None,
         **settings,
@@ -82,14 +74,14 @@ def _own_annotations(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _inherited_fields(cls: type) -> dict[str, Field]:
-    fields: dict[str, Field] = {}
+def _inherited_fields(cls: type) -> dict[str, Attribute]:
+    fields: dict[str, Attribute] = {}
     for base in reversed(cls.__mro__[1:]):
         fields |= base.__dict__.get(_OWN_FIELDS, {})
     return fields
 
 
-def _read_field(cls: type, name: str, annotation: Any) -> Field:
+def _read_field(cls: type, name: str, annotation: Any) -> Attribute:
     place = f'attribute "{name}"'
     if name in SETTINGS and name != "name":
         raise FlowError("attribute_reserved", f"{place}: {name} is a setting of the flow; write it without annotation")
@@ -100,10 +92,10 @@ def _read_field(cls: type, name: str, annotation: Any) -> Field:
     if default is None and not reading.optional:
         raise FlowError("wrong_type", f"{place}: its default is None; annotate it with | None")
     default = None if default is _MISSING else default
-    return Field(Attribute(name, reading.type, default, reading.searchable), is_required=not reading.optional)
+    return Attribute(name, reading.type, default, reading.searchable, required=not reading.optional)
 
 
-def _check_plain_values(cls: type, inherited: Mapping[str, Field]) -> None:
+def _check_plain_values(cls: type, inherited: Mapping[str, Attribute]) -> None:
     """A plain value in the body is a setting, or a slip: without annotation it would be silently left out."""
     annotated = inspect.get_annotations(cls)
     for name, value in vars(cls).items():
@@ -134,7 +126,7 @@ def _check_method_name(name: str, method: TaskMethod[Any, ..., Any]) -> None:
         raise FlowError("flow_invalid", f'task "{name}" has a function of another name, "{method.name}"')
 
 
-def _check_names(fields: Mapping[str, Field], methods: Mapping[str, Any], reserved: frozenset[str]) -> None:
+def _check_names(fields: Mapping[str, Attribute], methods: Mapping[str, Any], reserved: frozenset[str]) -> None:
     for name in (*fields, *methods):
         if name in reserved:
             kind = "attribute" if name in fields else "task"
@@ -146,7 +138,7 @@ def _check_names(fields: Mapping[str, Field], methods: Mapping[str, Any], reserv
             raise FlowError("duplicate_name", f'attribute "{name}" is a task as well; give one another name')
 
 
-def _flow_name(cls: type, fields: Mapping[str, Field]) -> str:
+def _flow_name(cls: type, fields: Mapping[str, Attribute]) -> str:
     # Not inherited: two flows would have one name.
     given = None if "name" in fields else cls.__dict__.get("name")
     return given if given is not None else _WORD_START.sub("_", cls.__name__).lower()

@@ -27,7 +27,6 @@ class FlowBuilder:
         self._name = name
         self._settings: dict[str, Any] = {"description": description}
         self._attributes: list[Attribute] = []
-        self._required: set[str] = set()
         self._tasks: list[Task] = []
         self._functions: dict[str, Run] = {}
 
@@ -43,9 +42,7 @@ class FlowBuilder:
         """Add an attribute. A required one is never written as None."""
         if name in RESERVED:
             raise FlowError("attribute_reserved", f'attribute "{name}": every flow has a {name} of its own')
-        self._attributes.append(Attribute(name, kind, default, searchable))
-        if required:
-            self._required.add(name)
+        self._attributes.append(Attribute(name, kind, default, searchable, required))
         return self
 
     def task(self, name: str, run: Run | None = None, **options: Unpack[TaskOptions]) -> Self:
@@ -75,7 +72,7 @@ class FlowBuilder:
         cls = new_class(_class_name(self._name), (Flow,), {"abstract": True})
         cls.__doc__ = definition.description
         cls.__module__ = _module_of_caller()
-        finish(cls, definition, self._required, self._functions, {})
+        finish(cls, definition, self._functions, {})
         return cls
 
 

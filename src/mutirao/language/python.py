@@ -15,7 +15,7 @@ made by programs, without a class statement, are made by `builder`.
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType, MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
@@ -51,9 +51,8 @@ class Flow:
             definition = make_definition(cls, body)
         except FlowError as error:
             raise placed(error, place_of_frame(frame)) from error.__cause__
-        required = {name for name, field in body.fields.items() if field.is_required}
         functions = {name: method.function for name, method in body.methods.items()}
-        finish(cls, definition, required, functions, frame.f_locals)
+        finish(cls, definition, functions, frame.f_locals)
 
     def __init__(self, /, **values: Any) -> None:
         cls = type(self)
@@ -108,15 +107,14 @@ RESERVED = frozenset(name for name in (*vars(Flow), *Flow.__annotations__) if no
 def finish(
     cls: type[Flow],
     definition: Definition,
-    required: Collection[str],
     functions: Mapping[str, Callable[..., Any]],
     names: Mapping[str, Any],
 ) -> None:
     """Make a flow of a class: what its definition is, which functions do its tasks, how its states are read."""
     attributes = definition.attributes
     cls.definition = definition
-    cls._codec = StateCodec(definition.name, attributes, required)
-    cls._needed = tuple(each.name for each in attributes if each.name in required and each.default is None)
+    cls._codec = StateCodec(definition.name, attributes)
+    cls._needed = tuple(each.name for each in attributes if each.required and each.default is None)
     cls._mutable = {each.name: each.default for each in attributes if isinstance(each.default, dict | list)}
     for each in attributes:
         setattr(cls, each.name, each.default)

@@ -1,7 +1,7 @@
 """An attribute: one typed, named item of an instance's state.
 
-Any attribute of any instance may be null: a flow learns its data step by step. That Python code declares
-`stage: str` and not `str | None` is a promise of that code about its own writes, and is kept in the `StateCodec`.
+An attribute may be null, since a flow learns its data step by step, unless it is required: then an instance starts
+with a value for it, and is never without one.
 """
 
 from dataclasses import dataclass
@@ -18,3 +18,4 @@ class Attribute:
     type: AttributeType
     default: Any = None
     searchable: bool = False
+    required: bool = False

@@ -27,6 +27,7 @@ class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
     type: AttributeType
     default: msgspec.Raw = msgspec.Raw(b"null")
     searchable: bool = False
+    required: bool = False
 
 
 class _Task(msgspec.Struct, forbid_unknown_fields=True):
@@ -102,6 +103,7 @@ def _attribute_document(attribute: Attribute) -> Document:
         "type": attribute.type,
         "default": to_json(attribute.type, attribute.default),
         "searchable": attribute.searchable,
+        "required": attribute.required,
     }
 
 
@@ -111,7 +113,7 @@ def _attribute(flow: str, given: _Attribute) -> Attribute:
     except MisfitError as reason:
         text = misfit(given.type, msgspec.json.decode(given.default), reason)
         raise FlowError("wrong_type", f'flow "{flow}", attribute "{given.name}": its default {text}') from None
-    return Attribute(given.name, given.type, default, given.searchable)
+    return Attribute(given.name, given.type, default, given.searchable, given.required)
 
 
 def _task_document(task: Task) -> Document:

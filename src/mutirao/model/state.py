@@ -4,7 +4,7 @@ The quick way is taken by what is right: one typed decoder for a state, one look
 change. Only when that fails is the culprit looked for, one value at a time, to be named in the refusal.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias, TypedDict
 
 import msgspec
@@ -22,12 +22,13 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class StateCodec:
-    """`required` are the attributes that may not be written as None; whoever reads may still meet a null."""
+    """A required attribute is never written as None; whoever reads may still meet a null, from before it was."""
 
-    def __init__(self, flow: str, attributes: Iterable[Attribute], required: Collection[str] = ()) -> None:
+    def __init__(self, flow: str, attributes: Iterable[Attribute]) -> None:
+        attributes = tuple(attributes)
         self.flow = flow
         self._types: dict[str, AttributeType] = {each.name: each.type for each in attributes}
-        self._required = frozenset(required)
+        self._required = frozenset(each.name for each in attributes if each.required)
         # Of these types every value will do: most changes are texts, and a call for each would double their cost.
         self._exact = {name: _EXACT.get(kind) for name, kind in self._types.items()}
         self._accept = {name: self._acceptor(name) for name in self._types}

@@ -52,6 +52,7 @@ def _normal(place: str, attribute: Attribute) -> Attribute:
     check_attribute_name(place, attribute.name)
     _check_choice(place, "type", attribute.type, ATTRIBUTE_TYPES)
     _check_type(place, "searchable", attribute.searchable, bool)
+    _check_type(place, "required", attribute.required, bool)
     try:
         return replace(attribute, default=normal(attribute.type, attribute.default))
     except MisfitError as reason:

@@ -1081,12 +1081,12 @@ declare
   a record;
 begin
   perform mutirao.check_list('attributes', attributes);
-  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean) loop
+  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean, required boolean) loop
     perform mutirao.check_attribute_name(a.name);
     perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
     begin
-      insert into mutirao.attribute (version, name, position, type, default_value, searchable)
-      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false));
+      insert into mutirao.attribute (version, name, position, type, default_value, searchable, required)
+      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false), coalesce(a.required, false));
     exception when unique_violation then
       perform mutirao.refuse('flow_invalid', format('the attribute "%s" is declared twice', a.name));
     end;
@@ -1193,6 +1193,9 @@ begin
       return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
     end;
   end loop;
+  for a in select t.name from mutirao.attribute t where t.version = w.version and t.required and coalesce(jsonb_typeof(w.state -> t.name) = 'null', true) order by t.position loop
+    return jsonb_build_object('code', 'missing_attribute', 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));
+  end loop;
   for r in
     select t.name, x.condition, mutirao.rule_sql(x) as sql
     from mutirao.rule x join mutirao.task t on t.id = x.task
@@ -1228,7 +1231,7 @@ begin
   end if;
   v := mutirao.new_version(f.id);
   update mutirao.version x set ends = old.ends, firing_limit = old.firing_limit, description = old.description where x.id = v;
-  insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable from mutirao.attribute a where a.version = old.id;
+  insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable, a.required from mutirao.attribute a where a.version = old.id;
   insert into mutirao.rule
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description
@@ -1501,6 +1504,7 @@ CREATE TABLE mutirao.attribute (
     type text DEFAULT 'text'::text NOT NULL,
     default_value jsonb,
     searchable boolean DEFAULT false NOT NULL,
+    required boolean DEFAULT false NOT NULL,
     CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
 );
 
@@ -1603,7 +1607,7 @@ CREATE FUNCTION mutirao.flow_document(version integer) RETURNS jsonb
  SELECT jsonb_build_object('name', f.name, 'description', v.description, 'ends', v.ends, 'firing_limit', v.firing_limit, 'final', ( SELECT r.condition
             FROM (mutirao.rule r
               JOIN mutirao.task t ON (((t.id = r.task) AND (t.name = '_FINAL'::text))))
-           WHERE (r.version = v.id)), 'attributes', COALESCE(( SELECT jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable) ORDER BY a."position") AS jsonb_agg
+           WHERE (r.version = v.id)), 'attributes', COALESCE(( SELECT jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable, 'required', a.required) ORDER BY a."position") AS jsonb_agg
             FROM mutirao.attribute a
            WHERE (a.version = v.id)), '[]'::jsonb), 'tasks', COALESCE(( SELECT jsonb_agg(jsonb_build_object('name', t.name, 'when', r.condition, 'depends', r.depends, 'fires', r.fires, 'timeout', EXTRACT(epoch FROM r.timeout), 'retries', r.retries, 'backoff', EXTRACT(epoch FROM r.backoff), 'priority', r.priority, 'transactional', r.transactional, 'enabled', r.enabled, 'description', r.description) ORDER BY r."position") AS jsonb_agg
             FROM (mutirao.rule r
@@ -3054,7 +3058,7 @@ CREATE FUNCTION mutirao.valid_sql(version integer) RETURNS text
   select format('(x.change is null or (x.change - %L::text[]) = ''{}'' %s)', coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
-    ) filter (where type <> 'json'), ''))
+    ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 

@@ -50,6 +50,7 @@ create table mutirao.attribute (
   type          text not null default 'text' check (type in ('text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json')),
   default_value jsonb,
   searchable    boolean not null default false,
+  required      boolean not null default false,
   primary key (version, name)
 );
 

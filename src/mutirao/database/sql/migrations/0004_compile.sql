@@ -6,6 +6,7 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('flow_pinned',        'MU122', 'the flow is defined by a program and cannot be changed by SQL'),
   ('flow_live',          'MU123', 'the flow is defined by SQL and cannot be changed by a program'),
   ('flow_invalid',       'MU124', 'the definition of the flow is not whole'),
+  ('missing_attribute', 'MU202', 'a state lacks a value that its flow requires'),
   ('unknown_flow',       'MU201', 'there is no flow of that name'),
   ('wrong_type',         'MU203', 'a value is not of its attribute''s type'),
   ('condition_failed',   'MU204', 'a condition raised an error on this state');
@@ -82,13 +83,13 @@ language sql stable as $$
 $$;
 comment on function mutirao.record_sql(int) is 'The column list that makes a version''s state typed.';
 
--- A null is always allowed. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
+-- A null is allowed unless the attribute is required, and then the state has to have it. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
 create function mutirao.valid_sql(version int) returns text
 language sql stable as $$
   select format('(x.change is null or (x.change - %L::text[]) = ''{}'' %s)', coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
-    ) filter (where type <> 'json'), ''))
+    ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
@@ -250,6 +251,9 @@ begin
     exception when others then
       return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
     end;
+  end loop;
+  for a in select t.name from mutirao.attribute t where t.version = w.version and t.required and coalesce(jsonb_typeof(w.state -> t.name) = 'null', true) order by t.position loop
+    return jsonb_build_object('code', 'missing_attribute', 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));
   end loop;
   for r in
     select t.name, x.condition, mutirao.rule_sql(x) as sql

@@ -74,7 +74,7 @@ begin
   end if;
   v := mutirao.new_version(f.id);
   update mutirao.version x set ends = old.ends, firing_limit = old.firing_limit, description = old.description where x.id = v;
-  insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable from mutirao.attribute a where a.version = old.id;
+  insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable, a.required from mutirao.attribute a where a.version = old.id;
   insert into mutirao.rule
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description
@@ -107,12 +107,12 @@ declare
   a record;
 begin
   perform mutirao.check_list('attributes', attributes);
-  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean) loop
+  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean, required boolean) loop
     perform mutirao.check_attribute_name(a.name);
     perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
     begin
-      insert into mutirao.attribute (version, name, position, type, default_value, searchable)
-      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false));
+      insert into mutirao.attribute (version, name, position, type, default_value, searchable, required)
+      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false), coalesce(a.required, false));
     exception when unique_violation then
       perform mutirao.refuse('flow_invalid', format('the attribute "%s" is declared twice', a.name));
     end;
@@ -246,7 +246,7 @@ begin atomic
     'name', f.name, 'description', v.description, 'ends', v.ends, 'firing_limit', v.firing_limit,
     'final', (select r.condition from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL' where r.version = v.id),
     'attributes', coalesce((
-      select jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable) order by a.position)
+      select jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable, 'required', a.required) order by a.position)
       from mutirao.attribute a where a.version = v.id), '[]'),
     'tasks', coalesce((
       select jsonb_agg(jsonb_build_object('name', t.name, 'when', r.condition, 'depends', r.depends, 'fires', r.fires, 'timeout', extract(epoch from r.timeout),
