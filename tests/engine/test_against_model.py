@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import psycopg
+import pytest
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ TERMS = {1: "ready", 2: "running", 3: "succeeded", 4: "failed"}  # as the functi
 # Continuous integration repeats itself; whoever looks for more runs it with MUTIRAO_MODEL_EXAMPLES=5000.
 EXAMPLES = int(os.environ.get("MUTIRAO_MODEL_EXAMPLES", "0"))
 PROFILE = settings(
-    max_examples=EXAMPLES or 150,
+    max_examples=EXAMPLES or 100,
     derandomize=not EXAMPLES,
     stateful_step_count=40,
     deadline=None,
@@ -375,6 +376,7 @@ class Comparison(RuleBasedStateMachine):
         self.compare()
 
 
+@pytest.mark.timeout(0 if EXAMPLES else 600)
 def test_the_engine_does_what_the_model_does(engine: Engine) -> None:
     with psycopg.connect(engine.url, autocommit=True) as connection:
         machine = type("Machine", (Comparison,), {"connection": connection, "flows_made": 0})

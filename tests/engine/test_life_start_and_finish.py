@@ -303,7 +303,7 @@ async def test_an_instance_is_never_without_what_its_flow_requires(engine: Engin
         ),
     )
     for state in ("{}", '{"city": null}'):
-        with pytest.raises(psycopg.Error, match='missing_attribute: .*"city" is required'):
+        with pytest.raises(psycopg.Error, match=r'missing_attribute: .*"city" is required'):
             await engine.rows("select mutirao.start('trip', %s)", state)
     number = await engine.one("select mutirao.start('trip', %s)", '{"city": "Recife"}')
     with pytest.raises(psycopg.Error, match="missing_attribute"):

@@ -103,7 +103,8 @@ class _Crew:
 async def is_set_within(event: asyncio.Event, time: timedelta) -> bool:
     """Wait for the event, but no longer than that."""
     try:
-        await asyncio.wait_for(event.wait(), time.total_seconds())
+        async with asyncio.timeout(time.total_seconds()):
+            await event.wait()
     except TimeoutError:
         return False
     return True

@@ -56,7 +56,8 @@ class Watch:
 
     async def _look(self) -> None:
         try:
-            self._view = await asyncio.wait_for(look(self._engine, self._view), _ANSWER_WITHIN)
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                self._view = await look(self._engine, self._view)
             self._answered = time.monotonic()
         except (TimeoutError, MutiraoError) as error:
             if isinstance(error, MutiraoError) and not is_lost(error):

@@ -65,5 +65,7 @@ class Clock:
         seconds = _LONGEST if ticked.next_in is None else min(max(ticked.next_in, _SHORTEST), _LONGEST)
         # A hint says that something new falls due, not that it is due: the next turn tells when.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._hint.wait(), seconds)
+            # Not wait_for: up to Python 3.11 it loses a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await self._hint.wait()
         self._hint.clear()

@@ -95,6 +95,8 @@ class Worker:
                 await self._give_back(self._desk.clear())
                 await asyncio.wait([lanes], timeout=_LAST_WORDS_SECONDS)
         finally:
+            if self._clock is not None:
+                self._clock.stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
