@@ -101,7 +101,8 @@ class Desk:
             self._stop(running)
             self._freed()
 
-    def close(self) -> None:
+    async def close(self, within: float) -> None:
+        await self._transactions.end(within)
         self._threads.close()
 
     def _resume(self, attempt: int) -> None:

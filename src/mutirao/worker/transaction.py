@@ -62,6 +62,12 @@ class Transactions:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Running] = deque()
         self._under_way = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def end(self, within: float) -> None:
+        """Let what was cancelled roll back and close its connection."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within)
 
     @property
     def room(self) -> int:
@@ -78,6 +84,8 @@ class Transactions:
             if not running.ended:
                 self._under_way += 1
                 running.task = self._loop.create_task(self._run(running))
+                self._tasks.add(running.task)
+                running.task.add_done_callback(self._tasks.discard)
 
     def withdraw(self) -> list[Running]:
         """What has not been begun: taken back."""

@@ -101,7 +101,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._give_back(self._desk.clear())
-            self._desk.close()
+            await self._desk.close(_LAST_WORDS_SECONDS)
             await listener.close()
             await self._line.close()
 
