@@ -69,9 +69,12 @@ class Reader:
 
     def _type(self, command: str) -> None:
         if command.endswith("&"):
-            self.beside.append(
-                subprocess.Popen(["sh", "-c", "exec " + command[:-1]], cwd=self.folder, env=self.environment)
-            )
+            words = ["sh", "-c", "exec " + command[:-1]]
+            process = subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE)
+            self.beside.append(process)
+            assert process.stdout is not None
+            # It says so when it is ready; before that, a signal would only meet Python's own start.
+            assert any(b"ready" in line for line in process.stdout), f"{command} ended before it was ready"
         else:
             self._run(["sh", "-c", command])
 
@@ -90,7 +93,8 @@ def reading(folder: Path, database_url: str) -> Iterator[Reader]:
     finally:
         for process in reader.beside:
             process.terminate()
-            assert process.wait(30) == 0
+            process.communicate(timeout=30)
+            assert process.returncode == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
