@@ -4,7 +4,7 @@
 -- what others committed; instances that someone else holds are skipped and answered `busy`, so nobody waits behind a long
 -- transaction and no two writers can deadlock. Then, for the whole batch at once:
 --
---   work    what each instance would be after its change                    mutirao.finish, mutirao.start, mutirao.write
+--   work    what each instance would be after its change                    mutirao.finish_round, .start_instances, .write
 --   look    is it final, which tasks fire, what is wrong with it            mutirao.look, generated per version
 --   settle  ended jobs; then instance, closed, trace and new jobs           mutirao.settle
 --
