@@ -31,7 +31,7 @@ bench: .venv/.dev ## measure against the yardstick; writes benchmarks/results
 pictures: .venv/.dev ## make the pictures of the docs from the real thing
 	@$(BIN)/python docs/pictures.py
 
-snapshot: .venv/.dev ## write schema.snapshot.sql anew after a migration was added
+snapshot: .venv/.dev ## write schema.snapshot.sql anew after a change of the schema
 	@$(BIN)/python tests/migrations/snapshot.py
 
 lock: .venv/.dev ## pin the newest dependencies that pyproject allows

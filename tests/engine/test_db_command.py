@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mutirao.database.migrate import migrations
+from mutirao.database.migrate import schema
 
 MUTIRAO = Path(sys.executable).with_name("mutirao")
 
@@ -20,11 +20,11 @@ def mutirao(*arguments: object) -> "subprocess.CompletedProcess[str]":
 
 def test_upgrade_says_what_it_applied_and_status_shows_it(empty_database_url: str) -> None:
     before = json.loads(mutirao("db", "status", "--json", "--database", empty_database_url).stdout)
-    assert (before["schema"], before["pending"]) == (None, [str(migration) for migration in migrations()])
+    assert (before["schema"], before["pending"]) == (None, list(map(str, (*schema().migrations, schema().functions))))
     said = mutirao("db", "upgrade", "--database", empty_database_url)
-    assert f"applied {migrations()[0]}" in said.stdout
+    assert f"applied {schema().migrations[0]}" in said.stdout
     after = json.loads(mutirao("db", "status", "--json", "--database", empty_database_url).stdout)
-    assert (after["schema"], after["pending"]) == (migrations()[-1].number, [])
+    assert (after["schema"], after["pending"]) == (schema().number, [])
     assert "migration" in mutirao("db", "status", "--database", empty_database_url).stdout
 
 

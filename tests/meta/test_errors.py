@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import mutirao
+from mutirao.database.migrate import schema
 
 PACKAGE = Path(mutirao.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
@@ -14,8 +15,7 @@ _REGISTERED = re.compile(r"\('([a-z_]+)',\s*'MU\d{3}',")
 
 
 def codes_in_sql() -> set[str]:
-    files = (PACKAGE / "database" / "sql" / "migrations").glob("*.sql")
-    return {code for file in files for code in _REGISTERED.findall(file.read_text("utf-8"))}
+    return set(_REGISTERED.findall(schema().functions.sql))
 
 
 def codes_in_python() -> set[str]:

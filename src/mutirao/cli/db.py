@@ -51,9 +51,9 @@ def upgrade(database: Database = None) -> None:
     Example: mutirao db upgrade --database postgresql://mutirao@db.example.org/mutirao
     """
     applied = _with_connection(database, migrate.upgrade)
-    for migration in applied:
-        console.print(f"applied {migration}")
-    console.print(f"The schema is up to date: {migrate.migrations()[-1]}.", highlight=False)
+    for step in applied:
+        console.print(f"applied {step}", highlight=False)
+    console.print(f"The schema is up to date: {migrate.schema().migrations[-1]}.", highlight=False)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})

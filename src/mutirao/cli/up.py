@@ -18,7 +18,7 @@ from mutirao.cli.worker import load_work
 from mutirao.database.address import Address, resolve
 from mutirao.database.connection import connect
 from mutirao.database.engine import Engine
-from mutirao.database.migrate import migrations, upgrade
+from mutirao.database.migrate import schema, upgrade
 from mutirao.language import Loaded
 from mutirao.worker import Clock, Worker, WorkerOptions
 
@@ -58,7 +58,7 @@ async def _up(loaded: Loaded, address: Address, length: timedelta | None) -> Non
         _say(f"PostgreSQL {connection.info.parameter_status('server_version')}: {address}")
         with _step("Bringing the schema up to date"):
             await upgrade(connection)
-        _say(f"Schema {migrations()[-1]}")
+        _say(f"Schema {schema().migrations[-1]}")
         engine = await stack.enter_async_context(Engine(url, upgrade=False, name=writer()))
         with _step("Putting the flows in place"):
             tally = Tally()

@@ -1,8 +1,12 @@
-"""Bring a database's schema up to date: numbered SQL files, applied once each, forward only.
+"""Bring a database's schema up to date: first its tables, by numbered migrations, then the engine's functions, whole.
 
-Expect company: any number of processes may start at once. Each migration is a transaction of its own that first takes
-one advisory lock and then looks again at what has been applied, so the work is shared out, not queued up, and a process
-killed in the middle leaves the last whole migration. The common case, nothing to do, is one query and no lock.
+Tables hold data and have a history: a migration is applied once, forward only, and never changes. Functions are code, and
+have none: where the database has others than this program's they are all written anew, and those that are in no file any
+more are dropped. So `sql/functions` reads as the engine that runs.
+
+Expect company: any number of processes may start at once. An upgrade is one transaction that first takes an advisory lock
+and then looks again at what is missing, so one does the work and the others find it done; a process killed in the middle
+leaves nothing. The common case, nothing to do, takes no lock.
 """
 
 import hashlib
@@ -11,44 +15,64 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from importlib.resources.abc import Traversable
+from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, DatabaseError, OperationalError
 from psycopg.errors import InsufficientPrivilege
 
 from mutirao.database.connection import check_server, refusals
+from mutirao.database.sql import query
 from mutirao.errors import OperatorError
 
 # Any number will do, as long as no other program takes it: 'mutirão' in ASCII, cut to what fits.
 _LOCK = 0x6D75746972616F
 
-_FILE = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-
-_HAS_LEDGER = """
-select exists (
-  select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where n.nspname = 'mutirao' and c.relname = 'migration'
-)
-"""
-
-_APPLIED = "select number, name, checksum from mutirao.migration order by number"
-
-_RECORD = "insert into mutirao.migration (number, name, checksum) values (%s, %s, %s)"
+_FILE = re.compile(r"(\d+)_([a-z0-9_]+)\.sql")
 
 
 @dataclass(frozen=True)
-class Migration:
-    number: int
-    name: str
+class Step:
+    """Something an upgrade applies. The checksum tells whether a database has exactly this."""
+
     sql: str
 
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
+
+@dataclass(frozen=True)
+class Migration(Step):
+    number: int
+    name: str
+
     def __str__(self) -> str:
         return f"{self.number:04d}_{self.name}"
+
+
+@dataclass(frozen=True)
+class Functions(Step):
+    """All of the engine's functions. A newer program's are never replaced by an older one's."""
+
+    version: str
+
+    def __str__(self) -> str:
+        return f"functions of {self.version}"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a program needs to find in a database."""
+
+    migrations: tuple[Migration, ...]
+    functions: Functions
+
+    @property
+    def number(self) -> int:
+        return self.migrations[-1].number
 
 
 @dataclass(frozen=True)
@@ -57,47 +81,57 @@ class SchemaStatus:
 
     applied: int | None
     """The number of the newest migration applied; None in a database that has no schema of ours."""
-    pending: tuple[Migration, ...]
+    pending: tuple[Migration | Functions, ...]
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """What a database says of itself."""
+
+    migrations: dict[int, tuple[str, str]]
+    functions: tuple[str, str] | None = None
 
 
 @cache
-def migrations() -> tuple[Migration, ...]:
-    """All that this program knows, in order."""
-    folder = files("mutirao.database").joinpath("sql/migrations")
-    named = [(file, matched) for file in folder.iterdir() if (matched := _FILE.fullmatch(file.name))]
-    # Read as text, so that a checkout with other line ends has the same checksum.
-    found = [Migration(int(matched[1]), matched[2], file.read_text("utf-8")) for file, matched in named]
-    found.sort(key=lambda migration: migration.number)
-    numbers = [migration.number for migration in found]
-    if len(set(numbers)) != len(numbers):
-        raise OperatorError("migration_numbers", f"two migrations have the same number: {numbers}")
-    return tuple(found)
+def schema() -> Schema:
+    """What the files of this program say."""
+    migrations = tuple(Migration(text, number, name) for number, name, text in _numbered("migrations"))
+    functions = "\n".join(text for _, _, text in _numbered("functions"))
+    return Schema(migrations, Functions(functions, version("mutirao")))
 
 
-async def upgrade(connection: AsyncConnection[Any], known: tuple[Migration, ...] | None = None) -> list[Migration]:
-    """Apply what is missing and return what this call applied. The connection must be in autocommit."""
-    check_server(connection)
-    known = migrations() if known is None else known
-    applied = []
+async def upgrade(connection: AsyncConnection[Any], wanted: Schema | None = None) -> list[Migration | Functions]:
+    """Apply what is missing, all or nothing, and return what this call applied."""
+    wanted = wanted or schema()
+    if not (await status(connection, wanted)).pending:
+        return []
     with refusals():
-        while _pending(known, await _read_ledger(connection)):
-            step = await _apply_next(connection, known)
-            if step is not None:
-                applied.append(step)
-    return applied
+        async with connection.transaction():
+            await connection.execute(query("lock_upgrade"), [_LOCK])
+            # A new statement, hence a new snapshot: it sees what the one before us in the queue committed.
+            ledger = await _read_ledger(connection)
+            steps = _pending(wanted, ledger)
+            if steps and not ledger.migrations:
+                with _naming("the first upgrade", connection.info.user):
+                    await connection.execute(_file("ledger.sql").read_bytes())
+            for step in steps:
+                with _naming(str(step), connection.info.user):
+                    await connection.execute(step.sql.encode())
+                await connection.execute(*_record(step))
+    return list(steps)
 
 
-async def status(connection: AsyncConnection[Any], known: tuple[Migration, ...] | None = None) -> SchemaStatus:
+async def status(connection: AsyncConnection[Any], wanted: Schema | None = None) -> SchemaStatus:
     """What has been applied and what is pending; refuses a schema that this program cannot judge."""
     check_server(connection)
     with refusals():
         ledger = await _read_ledger(connection)
-    return SchemaStatus(max(ledger, default=None), _pending(migrations() if known is None else known, ledger))
+    return SchemaStatus(max(ledger.migrations, default=None), _pending(wanted or schema(), ledger))
 
 
-async def ensure_current(connection: AsyncConnection[Any], known: tuple[Migration, ...] | None = None) -> None:
+async def ensure_current(connection: AsyncConnection[Any], wanted: Schema | None = None) -> None:
     """Refuse to work on a schema that is not exactly this program's; changes nothing."""
-    found = await status(connection, known)
+    found = await status(connection, wanted)
     if found.pending:
         has = "no schema" if found.applied is None else f"schema {found.applied:04d}"
         raise OperatorError(
@@ -107,57 +141,62 @@ async def ensure_current(connection: AsyncConnection[Any], known: tuple[Migratio
         )
 
 
-Ledger = dict[int, tuple[str, str]]
-
-
-async def _read_ledger(connection: AsyncConnection[Any]) -> Ledger:
+async def _read_ledger(connection: AsyncConnection[Any]) -> _Ledger:
     # Asked for first: a query on a table that is not there would be an error in the server's log. And asked of the
     # catalog's table, not by to_regclass: that one answers from a cache, which after waiting for an advisory lock may not
     # know yet what the one before us in the queue has made.
-    cursor = await connection.execute(_HAS_LEDGER)
+    cursor = await connection.execute(query("has_ledger"))
     if await cursor.fetchone() != (True,):
-        return {}
-    cursor = await connection.execute(_APPLIED)
-    return {number: (name, checksum) async for number, name, checksum in cursor}
+        return _Ledger({})
+    cursor = await connection.execute(query("applied_migrations"))
+    migrations = {number: (name, checksum) async for number, name, checksum in cursor}
+    cursor = await connection.execute(query("applied_functions"))
+    return _Ledger(migrations, await cursor.fetchone())
 
 
-def _pending(known: tuple[Migration, ...], ledger: Ledger) -> tuple[Migration, ...]:
-    numbers = {migration.number for migration in known}
-    for number, (name, _) in ledger.items():
-        if number not in numbers:
-            raise OperatorError(
-                "schema_too_new",
-                f"the database has migration {number:04d}_{name}, which this program does not know; "
-                "run a Mutirão at least as new as the one that upgraded it",
-            )
-    for migration in known:
-        if migration.number in ledger and ledger[migration.number][1] != migration.checksum:
+def _pending(wanted: Schema, ledger: _Ledger) -> tuple[Migration | Functions, ...]:
+    _refuse_newer(wanted, ledger)
+    for migration in wanted.migrations:
+        applied = ledger.migrations.get(migration.number)
+        if applied and applied[1] != migration.checksum:
             raise OperatorError(
                 "migration_changed",
                 f"migration {migration} was applied with other contents than this program has; "
                 "an applied migration never changes: restore the file, and make the change in a new one",
             )
-    return tuple(migration for migration in known if migration.number not in ledger)
+    missing = tuple(migration for migration in wanted.migrations if migration.number not in ledger.migrations)
+    has_ours = ledger.functions is not None and ledger.functions[1] == wanted.functions.checksum
+    return missing if has_ours and not missing else (*missing, wanted.functions)
 
 
-async def _apply_next(connection: AsyncConnection[Any], known: tuple[Migration, ...]) -> Migration | None:
-    async with connection.transaction():
-        await connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
-        # A new statement, hence a new snapshot: it sees what the one before us in the queue committed.
-        ledger = await _read_ledger(connection)
-        pending = _pending(known, ledger)
-        if not pending:
-            return None
-        with _naming(pending[0], connection.info.user):
-            if not ledger:
-                await connection.execute(_ledger_sql())
-            await connection.execute(pending[0].sql.encode())
-        await connection.execute(_RECORD, [pending[0].number, pending[0].name, pending[0].checksum])
-        return pending[0]
+def _refuse_newer(wanted: Schema, ledger: _Ledger) -> None:
+    unknown = sorted(ledger.migrations.keys() - {migration.number for migration in wanted.migrations})
+    newer = ""
+    if unknown:
+        newer = f"migration {unknown[0]:04d}_{ledger.migrations[unknown[0]][0]}, which this program does not know"
+    elif ledger.functions and _order(ledger.functions[0]) > _order(wanted.functions.version):
+        newer = f"the functions of Mutirão {ledger.functions[0]}, and this program is {wanted.functions.version}"
+    if newer:
+        raise OperatorError(
+            "schema_too_new",
+            f"the database has {newer}; run a Mutirão at least as new as the one that upgraded it",
+        )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _record(step: Migration | Functions) -> tuple[LiteralString, tuple[object, ...]]:
+    match step:
+        case Migration():
+            return query("record_migration"), (step.number, step.name, step.checksum)
+        case Functions():
+            return query("record_functions"), (step.version, step.checksum)
 
 
 @contextmanager
-def _naming(step: Migration, role: str) -> Iterator[None]:
+def _naming(step: str, role: str) -> Iterator[None]:
     try:
         yield
     except InsufficientPrivilege as error:
@@ -170,9 +209,20 @@ def _naming(step: Migration, role: str) -> Iterator[None]:
     except DatabaseError as error:
         raise OperatorError(
             "migration_failed",
-            f"{step} cannot be applied and was undone: {error.diag.message_primary} ({error.sqlstate})",
+            f"{step} cannot be applied and all was undone: {error.diag.message_primary} ({error.sqlstate})",
         ) from error
 
 
-def _ledger_sql() -> bytes:
-    return files("mutirao.database").joinpath("sql/ledger.sql").read_bytes()
+def _numbered(folder: str) -> list[tuple[int, str, str]]:
+    """Number, name and text of each file, in order."""
+    named = [(file, matched) for file in _file(folder).iterdir() if (matched := _FILE.fullmatch(file.name))]
+    # Read as text, so that a checkout with other line ends has the same checksum.
+    found = sorted((int(matched[1]), matched[2], file.read_text("utf-8")) for file, matched in named)
+    numbers = [number for number, _, _ in found]
+    if len(set(numbers)) != len(numbers):
+        raise OperatorError("migration_numbers", f"two files of {folder} have the same number: {numbers}")
+    return found
+
+
+def _file(name: str) -> Traversable:
+    return files("mutirao.database").joinpath("sql", name)

@@ -6,8 +6,9 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from mutirao.database import migrate
 from mutirao.database.connection import refusals
-from mutirao.database.migrate import migrations, status
+from mutirao.database.sql import query
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class Overview:
 
 
 async def overview(connection: AsyncConnection[Any]) -> Overview:
-    schema = await status(connection)
+    schema = await migrate.status(connection)
     with refusals():
-        cursor = await connection.execute("select pg_database_size(current_database())")
+        cursor = await connection.execute(query("database_size"))
         size = (await cursor.fetchone() or (0,))[0]
         sizes = files("mutirao.database").joinpath("sql/table_sizes.sql").read_bytes()
         tables = [TableSize(*row) async for row in await connection.execute(sizes)]
@@ -44,8 +45,8 @@ async def overview(connection: AsyncConnection[Any]) -> Overview:
         role=info.user,
         bytes=size,
         schema=schema.applied,
-        program=migrations()[-1].number,
-        pending=[str(migration) for migration in schema.pending],
+        program=migrate.schema().number,
+        pending=[str(step) for step in schema.pending],
         tables=tables,
     )
 
@@ -53,4 +54,4 @@ async def overview(connection: AsyncConnection[Any]) -> Overview:
 async def grant(connection: AsyncConnection[Any], role: str, level: str) -> None:
     """Let a role of the database read, work or define; the rules are in SQL."""
     with refusals():
-        await connection.execute("select mutirao.grant_role(%s::name, %s::text)", [role, level])
+        await connection.execute(query("grant_role"), [role, level])

@@ -1,7 +1,7 @@
 """Throw-away databases: clones of a migrated template, on a server that trades safety for speed.
 
 The server is a `EmbeddedServer` in a cache folder, shared by all test processes of a user and stopped after the last one.
-The template is built once per set of migrations, by whoever comes first; a clone of it takes a few hundredths of a second.
+The template is built once per schema, by whoever comes first; a clone of it takes a few hundredths of a second.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from mutirao.database.embedded import SUPERUSER, EmbeddedServer
-from mutirao.database.migrate import migrations, upgrade
+from mutirao.database.migrate import schema, upgrade
 from mutirao.database.programs import Programs
 from mutirao.testing.clock import install_clock
 
@@ -84,7 +84,7 @@ class TestServer:
 
     async def _clone_template(self, admin: AsyncConnection[Any], name: str) -> None:
         while True:
-            # A process with other migrations may drop our template between the two steps: then it is built again.
+            # A process with another schema may drop our template between the two steps: then it is built again.
             with suppress(psycopg.errors.InvalidCatalogName):
                 await _create(admin, name, await self._template(admin))
                 return
@@ -157,8 +157,8 @@ def quick_folder() -> Path:
 
 @cache
 def _fingerprint() -> str:
-    """Names what a template is made of, so that a changed migration never meets an old template."""
-    parts = [migration.checksum for migration in migrations()]
+    """Names what a template is made of, so that a changed schema never meets an old template."""
+    parts = [step.checksum for step in (*schema().migrations, schema().functions)]
     parts.append(files("mutirao.testing").joinpath("clock.sql").read_text("utf-8"))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

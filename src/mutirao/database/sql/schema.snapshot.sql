@@ -1493,10 +1493,6 @@ begin
   end if;
 end $$;
 
-CREATE FUNCTION mutirao.now() RETURNS timestamp with time zone
-    LANGUAGE sql PARALLEL SAFE
-    RETURN clock_timestamp();
-
 CREATE TABLE mutirao.attribute (
     version integer NOT NULL,
     name text NOT NULL,
@@ -1514,7 +1510,7 @@ CREATE TABLE mutirao.flow (
     live boolean NOT NULL,
     version integer,
     exception_task integer,
-    created_at timestamp with time zone DEFAULT mutirao.now() NOT NULL,
+    created_at timestamp with time zone NOT NULL,
     CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text))
 );
 
@@ -1574,7 +1570,7 @@ CREATE TABLE mutirao.version (
     fingerprint text,
     made_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
     made_by text DEFAULT SESSION_USER NOT NULL,
-    made_at timestamp with time zone DEFAULT mutirao.now() NOT NULL,
+    made_at timestamp with time zone NOT NULL,
     handled integer[] DEFAULT '{}'::integer[] NOT NULL,
     terms integer[] DEFAULT '{}'::integer[] NOT NULL,
     named integer[] DEFAULT '{}'::integer[] NOT NULL,
@@ -2007,7 +2003,7 @@ begin
   elsif name ~ '^pg_' or exists (select from pg_catalog.pg_namespace n where n.nspname = make_flow.name) then
     perform mutirao.refuse('flow_exists', format('the flow "%s" needs a schema of that name, and the database has one that is not ours: choose another name', name));
   end if;
-  insert into mutirao.flow (name, live) values (name, live) returning id into f;
+  insert into mutirao.flow (name, live, created_at) values (name, live, mutirao.now()) returning id into f;
   perform mutirao.ensure_task(f, '_FINAL');
   update mutirao.flow x set exception_task = mutirao.ensure_task(f, '_EXCPT') where x.id = f;
   return f;
@@ -2072,8 +2068,8 @@ CREATE FUNCTION mutirao.new_version(flow integer) RETURNS integer
 declare
   v int;
 begin
-  insert into mutirao.version (flow, number)
-  values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1)
+  insert into mutirao.version (flow, number, made_at)
+  values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1, mutirao.now())
   returning id into v;
   update mutirao.flow f set version = v where f.id = new_version.flow;
   return v;
@@ -2082,6 +2078,10 @@ end $$;
 CREATE FUNCTION mutirao.note(text) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
     RETURN CASE WHEN ($1 IS NOT NULL) THEN jsonb_build_object('reason', $1) ELSE NULL::jsonb END;
+
+CREATE FUNCTION mutirao.now() RETURNS timestamp with time zone
+    LANGUAGE sql PARALLEL SAFE
+    RETURN clock_timestamp();
 
 CREATE FUNCTION mutirao.park(parking mutirao.verdict[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
@@ -3386,6 +3386,16 @@ CREATE TABLE mutirao.migration (
 
 COMMENT ON TABLE mutirao.migration IS 'What the migrator has applied; the checksum is the SHA-256 of the file.';
 
+CREATE TABLE mutirao.program (
+    single boolean DEFAULT true NOT NULL,
+    version text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT program_single_check CHECK (single)
+);
+
+COMMENT ON TABLE mutirao.program IS 'Whose functions the database has: the version of the program that wrote them, and the SHA-256 of their files.';
+
 CREATE TABLE mutirao.refusal (
     code text NOT NULL,
     sqlstate text NOT NULL,
@@ -3464,6 +3474,9 @@ ALTER TABLE ONLY mutirao.job
 
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY mutirao.program
+    ADD CONSTRAINT program_pkey PRIMARY KEY (single);
 
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_pkey PRIMARY KEY (flow);

@@ -1,19 +1,29 @@
--- Who may call what, and how the hot functions are planned. Running workers: none can exist yet.
+-- Who may call what, and how the hot functions are planned. Always the last file.
 
--- What a granted role may call is listed here; all of it is security definer, so a role needs no right on the tables it changes.
-create table mutirao.callable (
-  function name primary key,
-  level    text not null check (level in ('read', 'work', 'define'))
-);
-comment on table mutirao.callable is 'The least level that may call each public function.';
 insert into mutirao.callable (function, level) values
   ('now', 'read'), ('task_ids', 'read'), ('flow_document', 'read'),
   ('start', 'work'), ('start_many', 'work'), ('set', 'work'), ('repair', 'work'), ('cancel', 'work'), ('suspend', 'work'), ('resume', 'work'),
   ('retry', 'work'), ('skip', 'work'), ('claim', 'work'), ('turn', 'work'), ('complete', 'work'), ('fail', 'work'), ('renew', 'work'),
   ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
-  ('apply_flow', 'define'), ('create_flow', 'define');
+  ('apply_flow', 'define'), ('create_flow', 'define')
+on conflict (function) do update set level = excluded.level;
 
-create function mutirao.grant_role(role name, level text) returns void
+create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
+language plpgsql as $$
+begin
+  execute format('revoke all on all tables in schema %I from %I', flow, role);
+  execute format('grant usage on schema %I to %I', flow, role);
+  execute format('grant select on all tables in schema %I to %I', flow, role);
+  if level in ('work', 'define') then
+    execute format('grant insert, update on %I.wed_flow to %I', flow, role);
+    execute format('grant execute on all functions in schema %I to %I', flow, role);
+  end if;
+  if level = 'define' then
+    execute format('grant insert, update, delete on %I.wed_attr, %I.wed_trig to %I', flow, flow, role);
+  end if;
+end $$;
+
+create or replace function mutirao.grant_role(role name, level text) returns void
 language plpgsql as $$
 declare
   levels text[] := array['read', 'work', 'define'];
@@ -40,6 +50,19 @@ begin
 end $$;
 comment on function mutirao.grant_role(name, text) is 'Lets a role read, work or define.';
 
+-- What this upgrade has not written is in no file any more. To alter a function is to write it, so this comes before that.
+do $$
+declare
+  gone text;
+begin
+  for gone in
+    select p.oid::regprocedure from pg_catalog.pg_proc p
+    where p.pronamespace = 'mutirao'::regnamespace and p.xmin <> (pg_current_xact_id()::text::numeric % 4294967296)::text::xid
+  loop
+    execute format('drop function %s', gone);
+  end loop;
+end $$;
+
 -- A definer function must not look where its caller points: only at what PostgreSQL itself brings. Nor must a condition hold in one
 -- time zone and not in another, or a date be read in two ways. The hot functions keep one plan
 -- for each statement: their arrays differ in length from call to call, and planning anew would cost more than it could win. The
@@ -60,6 +83,6 @@ begin
   end loop;
 end $$;
 
--- Nothing is for everybody. A migration that makes functions ends with this line: PostgreSQL has no default to that effect for one
--- schema alone.
+-- Nothing is for everybody: PostgreSQL has no default to that effect for one schema alone.
 revoke execute on all functions in schema mutirao from public;
+select mutirao.grant_role(g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;

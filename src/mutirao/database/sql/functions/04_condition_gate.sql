@@ -1,4 +1,4 @@
--- The condition gate: user-written predicates become functions, or are refused. Running workers: none can exist yet.
+-- The condition gate: user-written predicates become functions, or are refused.
 --
 -- A condition is SQL that a stranger wrote and that the engine's owner will run. It passes four judges, each stricter than it would
 -- have to be if the others were perfect:
@@ -16,337 +16,11 @@
 --
 -- Everything happens under the caller's transaction: a refusal is an exception and takes the function with it.
 
-insert into mutirao.refusal (code, sqlstate, meaning) values
-  ('condition_syntax',   'MU101', 'a condition is not one SQL expression'),
-  ('unknown_attribute',  'MU102', 'a condition names an attribute or a task that the flow does not have'),
-  ('condition_type',     'MU103', 'a condition is not boolean, or compares what cannot be compared'),
-  ('condition_refused',  'MU104', 'a condition uses something that is not on the allow-lists'),
-  ('condition_too_long', 'MU105', 'a condition is longer, deeper or heavier than the limits'),
-  ('attribute_reserved', 'MU106', 'an attribute has a name that it cannot have');
-
---------------------------------------------------------------------------------------------------- the lists
-
-create table mutirao.condition_allow (
-  kind text not null check (kind in ('word', 'operator_token', 'node', 'type', 'function', 'operator', 'cast')),
-  name text not null,
-  primary key (kind, name)
-);
-comment on table mutirao.condition_allow is
-  'All that a condition may hold, by name. Functions and operators are listed with their argument types: substring(text,text) is a '
-  'regular expression, substring(text,integer) is not.';
-
-insert into mutirao.condition_allow (kind, name)
-select 'word', unnest(string_to_array(
-  -- logic and comparison
-  'and or not is isnull notnull null true false unknown distinct from between symmetric in any some all like ilike case when then else end '
-  -- calls with a syntax of their own
-  'coalesce nullif greatest least cast as extract position substring for trim leading trailing both array '
-  -- fields of extract, and units of an interval
-  'year month day hour minute second epoch quarter week dow doy isodow isoyear to '
-  -- functions
-  'length char_length character_length lower upper btrim ltrim rtrim substr left right starts_with strpos '
-  'abs round floor ceil ceiling trunc mod sign date_trunc jsonb_typeof jsonb_array_length '
-  -- types
-  'text integer int int4 bigint int8 numeric decimal boolean bool date timestamptz timestamp with without time zone interval jsonb', ' '));
-
-insert into mutirao.condition_allow (kind, name)
-select 'operator_token', unnest(string_to_array('+ - * / % = <> != < > <= >= || ~ ~* !~ !~* -> ->> #> #>> @> <@ ? ?| ?&', ' '));
-
-insert into mutirao.condition_allow (kind, name)
-select 'node', unnest(string_to_array(
-  'QUERY TARGETENTRY FROMEXPR CONST PARAM FUNCEXPR OPEXPR DISTINCTEXPR NULLIFEXPR SCALARARRAYOPEXPR BOOLEXPR RELABELTYPE COERCEVIAIO '
-  'CASEEXPR CASEWHEN CASETESTEXPR ARRAYEXPR COALESCEEXPR MINMAXEXPR NULLTEST BOOLEANTEST', ' '));
-
-insert into mutirao.condition_allow (kind, name)
-select 'type', t || suffix
-from unnest(array['text', 'integer', 'bigint', 'numeric', 'boolean', 'date', 'timestamp with time zone', 'jsonb']) t, unnest(array['', '[]']) suffix;
--- Never an attribute's type, but what arithmetic on dates yields.
-insert into mutirao.condition_allow (kind, name) values ('type', 'interval'), ('type', 'timestamp without time zone');
-
-insert into mutirao.condition_allow (kind, name)
-select 'function', unnest(array[
-  'length(text)', 'char_length(text)', 'character_length(text)', 'lower(text)', 'upper(text)', 'starts_with(text,text)',
-  'btrim(text)', 'btrim(text,text)', 'ltrim(text)', 'ltrim(text,text)', 'rtrim(text)', 'rtrim(text,text)',
-  'substring(text,integer)', 'substring(text,integer,integer)', 'substr(text,integer)', 'substr(text,integer,integer)',
-  'left(text,integer)', 'right(text,integer)', 'position(text,text)', 'strpos(text,text)',
-  'abs(integer)', 'abs(bigint)', 'abs(numeric)', 'round(numeric)', 'round(numeric,integer)', 'trunc(numeric)', 'trunc(numeric,integer)',
-  'floor(numeric)', 'ceil(numeric)', 'ceiling(numeric)', 'sign(numeric)', 'mod(integer,integer)', 'mod(bigint,bigint)', 'mod(numeric,numeric)',
-  'extract(text,date)', 'extract(text,interval)', 'extract(text,timestamp with time zone)', 'extract(text,timestamp without time zone)',
-  'date_trunc(text,timestamp with time zone)', 'date_trunc(text,timestamp without time zone)', 'date_trunc(text,interval)',
-  'jsonb_typeof(jsonb)', 'jsonb_array_length(jsonb)',
-  -- casts that are functions, by the name of their result
-  'int4(bigint)', 'int4(numeric)', 'int4(boolean)', 'int4(jsonb)', 'int8(integer)', 'int8(numeric)', 'int8(jsonb)',
-  'numeric(integer)', 'numeric(bigint)', 'numeric(jsonb)', 'numeric(numeric,integer)', 'bool(integer)', 'bool(jsonb)', 'text(boolean)',
-  'date(timestamp with time zone)', 'date(timestamp without time zone)', 'timestamptz(date)', 'timestamptz(timestamp without time zone)',
-  'timestamptz(timestamp with time zone,integer)', 'timestamp(date)', 'timestamp(timestamp with time zone)', 'interval(interval,integer)']);
-
--- Casts through the text form. None reads or writes a date: those forms depend on settings.
-insert into mutirao.condition_allow (kind, name)
-select 'cast', unnest(array[
-  'text as integer', 'text as bigint', 'text as numeric', 'text as boolean', 'text as jsonb',
-  'integer as text', 'bigint as text', 'numeric as text', 'jsonb as text']);
-
-insert into mutirao.condition_allow (kind, name)
-select 'operator', operator || '(' || operands || ')'
-from (values
-  (array['=', '<>', '<', '<=', '>', '>='], array[
-    'text,text', 'integer,integer', 'bigint,bigint', 'integer,bigint', 'bigint,integer', 'numeric,numeric', 'boolean,boolean', 'jsonb,jsonb',
-    'date,date', 'interval,interval', 'timestamp with time zone,timestamp with time zone', 'timestamp without time zone,timestamp without time zone',
-    'date,timestamp with time zone', 'timestamp with time zone,date', 'date,timestamp without time zone', 'timestamp without time zone,date',
-    'timestamp with time zone,timestamp without time zone', 'timestamp without time zone,timestamp with time zone']),
-  (array['+', '-', '*', '/'], array['integer,integer', 'bigint,bigint', 'integer,bigint', 'bigint,integer', 'numeric,numeric']),
-  (array['%'], array['integer,integer', 'bigint,bigint', 'numeric,numeric']),
-  (array['+', '-'], array['-,integer', '-,bigint', '-,numeric', 'date,integer', 'date,interval', 'interval,interval',
-    'timestamp with time zone,interval', 'timestamp without time zone,interval']),
-  (array['+'], array['integer,date', 'interval,date', 'interval,timestamp with time zone', 'interval,timestamp without time zone']),
-  (array['-'], array['date,date', '-,interval', 'timestamp with time zone,timestamp with time zone',
-    'timestamp without time zone,timestamp without time zone']),
-  (array['||', '~', '~*', '!~', '!~*', '~~', '~~*', '!~~', '!~~*'], array['text,text']),
-  (array['->', '->>'], array['jsonb,text', 'jsonb,integer']),
-  (array['#>', '#>>', '?|', '?&'], array['jsonb,text[]']),
-  (array['?'], array['jsonb,text']),
-  (array['@>', '<@'], array['jsonb,jsonb'])) list(operators, pairs), unnest(operators) operator, unnest(pairs) operands;
-
-create table mutirao.condition_hint (
-  pattern text primary key,
-  hint    text not null
-);
-comment on table mutirao.condition_hint is
-  'What to say instead of "not allowed": a LIKE pattern of a refused word, operator or (in capitals) node, and what would be right. '
-  'It refuses nothing by itself.';
-
-insert into mutirao.condition_hint (pattern, hint)
-select unnest(string_to_array(patterns, ' ')), hint from (values
-  ('now age clock_timestamp statement_timestamp transaction_timestamp timeofday current_date current_time current_timestamp localtime localtimestamp SQLVALUEFUNCTION',
-   'a condition may not read the clock; declare a timestamp attribute and compare with it'),
-  ('pg\_% current\_% session_user user system_user set_config version txid\_% inet\_% lo\_% dblink% query_to% table_to% cursor_to% has\_%',
-   'a condition may not reach into the server; it compares attributes of its instance'),
-  ('select exists values table union insert update delete merge returning lateral into SUBLINK RANGETBLENTRY RANGETBLREF',
-   'a subquery or a second statement; a condition compares attributes of its instance alone'),
-  ('count sum avg min max every bool_and bool_or array_agg string_agg json%\_agg over filter within grouping row_number rank lag lead AGGREF WINDOWFUNC GROUPINGFUNC',
-   'an aggregate; greatest and least compare attributes of one instance'),
-  ('random gen_random_uuid uuidv% nextval currval lastval setval', 'a condition must give the same answer for the same state; write the value into an attribute'),
-  ('repeat lpad rpad replace translate format concat concat_ws overlay array_fill string_to_array array_to_string regexp\_% split_part md5 sha% encode decode quote\_%',
-   'it can eat time or memory; ||, left, right, substring, lower, upper, trim and length are allowed'),
-  ('power pow exp factorial sqrt cbrt ln log log10 gcd lcm ^ ! @ |/ ||/', 'it can eat time or memory; + - * / %, abs, round, floor, ceil, mod and sign are allowed'),
-  ('generate\_% unnest jsonb_array_elements% jsonb_each% jsonb_object_keys json_to% jsonb_to%', 'it returns a set; jsonb_array_length, ?, ?|, ?& and @> look into json'),
-  ('jsonb_path% @? @@ json_query json_value json_exists', 'a path query may run without end; use ->, ->>, #>, #>>, ? or @>'),
-  ('json row_to_json to_json to_jsonb json\_% jsonb\_%', 'use jsonb with ->, ->>, #>, #>>, ?, @>, jsonb_typeof and jsonb_array_length'),
-  ('date_part', 'use extract(field from value)'),
-  ('to_date to_timestamp to_char to_number make\_% timezone at', 'text becomes a date by declaring the attribute so; extract reads its parts'),
-  ('char character varchar bpchar name nchar uuid bytea', 'that type has no place in a condition; use text'),
-  ('real float float4 float8 double precision money', 'that type is not exact; use numeric'),
-  ('smallint int2 oid', 'that type has no place in a condition; use integer or bigint'),
-  ('reg% xid cid tid', 'a type that names things of the server; compare text'),
-  ('xml% document XMLEXPR', 'a condition may not read XML; store what it needs in attributes'),
-  ('collate COLLATEEXPR', 'text is compared by the collation of the database; leave collate out'),
-  ('similar escape', 'use like, where the backslash escapes, or ~ with a literal pattern'),
-  ('row ROWEXPR ROWCOMPAREEXPR', 'a row; compare attribute by attribute, joined with and'),
-  ('operator', 'write the operator itself'),
-  ('normalized current of default overlaps treat variadic', 'a condition compares attributes with =, <, in, between, like, is null, and, or, not'),
-  ('& | # << >> ~~ ~~* !~~ !~~* ^@ =>', 'that operator is not on the list; comparison, arithmetic, ||, like, ~ and the jsonb operators are'),
-  ('SUBSCRIPTINGREF', 'a subscript; -> and ->> read an element of json'),
-  ('FIELDSELECT NAMEDARGEXPR', 'a field; an attribute has none, and -> reads one of json'),
-  ('COERCETODOMAIN CONVERTROWTYPEEXPR ARRAYCOERCEEXPR', 'a cast that is not on the list; cast single values to text, integer, bigint, numeric, boolean or jsonb'),
-  ('JSON%', 'use jsonb with ->, ->>, #>, #>>, ?, @>, jsonb_typeof and jsonb_array_length')) family(patterns, hint);
-
-create function mutirao.condition_hint(word text) returns text
-language sql stable as $$
-  -- The longest pattern is the closest: jsonb_path% before jsonb_%.
-  select h.hint from mutirao.condition_hint h where word like h.pattern order by length(h.pattern) desc limit 1
-$$;
-comment on function mutirao.condition_hint(text) is 'What would be right instead of this refused word, operator or node; null when nothing better is known.';
-
-create function mutirao.nearest_name(wanted text, known text[]) returns text
-language plpgsql immutable as $$
-declare
-  candidate text;
-  best text;
-  least_edits int := least(greatest(1, length(wanted) / 3) + 1, length(wanted));  -- further away it is another word, not a slip
-  above int[];
-  current int[];
-begin
-  foreach candidate in array known loop
-    continue when abs(length(candidate) - length(wanted)) >= least_edits;
-    -- Levenshtein's distance, one row of the table at a time.
-    above := array(select generate_series(0, length(candidate)));
-    for i in 1 .. length(wanted) loop
-      current := array[i];
-      for j in 1 .. length(candidate) loop
-        current := current || least(
-          current[j] + 1, above[j + 1] + 1,
-          above[j] + case when substr(wanted, i, 1) = substr(candidate, j, 1) then 0 else 1 end);
-      end loop;
-      above := current;
-    end loop;
-    if above[length(candidate) + 1] < least_edits then
-      best := candidate;
-      least_edits := above[length(candidate) + 1];
-    end if;
-  end loop;
-  return best;
-end $$;
-comment on function mutirao.nearest_name(text, text[]) is 'The known name that was probably meant, or null.';
-
-create function mutirao.unknown_name(wanted text, names text[]) returns text
-language sql immutable as $$
-  select format('there is no %s; %s',
-    case when wanted like 'task\_%' then format('task "%s"', substr(wanted, 6, 63)) else format('attribute "%s"', left(wanted, 63)) end,
-    case when nearest.name is not null then format('did you mean "%s"?', nearest.name)
-         when names = '{}' then 'the flow declares none'
-         else 'there is ' || array_to_string(names[1:10], ', ') || case when cardinality(names) > 10 then ', …' else '' end end)
-  from (select mutirao.nearest_name(wanted, names) as name) nearest
-$$;
-comment on function mutirao.unknown_name(text, text[]) is 'Says that a condition names what the flow does not have, and what it has.';
-
---------------------------------------------------------------------------------------------------- 1. the words
-
-create type mutirao.condition_token as (kind text, token text, word text, at int, joined boolean);
-comment on type mutirao.condition_token is
-  'word: the name as PostgreSQL will fold it, of words and quoted names. at: its first character, from 1. joined: no space before it.';
-
--- One regular expression, of which the longest match counts; its last alternative takes any character, so no text is left over.
--- It must cut strings and quoted names exactly as the server does (the gate sets standard_conforming_strings). Of the rest it need
--- only be stricter: what it does not know is refused.
-create function mutirao.condition_tokens(predicate text) returns mutirao.condition_token[]
-language sql immutable as $$
-  with piece as (
-    select m.token, m.n, 1 + coalesce(sum(length(m.token)) over (order by m.n rows between unbounded preceding and 1 preceding), 0)::int as at
-    from (
-      select r.match[1] as token, r.n
-      from regexp_matches(predicate,
-        $re$[ \t\n\r\f]+|'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_][A-Za-z0-9_]*|[0-9]+\.?[0-9]*|\.[0-9]+|[-+*/<>=~!@#%^&|`?]+|::|.$re$, 'g')
-        with ordinality as r(match, n)) m),
-  kinds as (
-    select p.*, case
-      when p.token ~ '^[ \t\n\r\f]' then 'space'
-      when p.token ~ '^''.*''$' and length(p.token) > 1 then 'string'
-      when p.token ~ '^".*"$' and length(p.token) > 1 then 'quoted'
-      when p.token ~ '^[A-Za-z_]' then 'word'
-      when p.token ~ '^\.?[0-9]' then 'number'
-      when p.token ~ '^[-+*/<>=~!@#%^&|`?]' then 'operator'
-      when p.token in ('(', ')', '[', ']', ',', '::') then 'punctuation'
-      else 'other' end as kind
-    from piece p),
-  spaced as (
-    select k.*, coalesce(lag(k.kind) over (order by k.n), 'space') <> 'space' as joined from kinds k)
-  select coalesce(array_agg(row(s.kind, s.token,
-      -- "C": the lower case of I is ı in a Turkish database, but not for the server's lexer.
-      case s.kind when 'word' then lower(s.token collate "C") when 'quoted' then replace(substr(s.token, 2, length(s.token) - 2), '""', '"') end,
-      s.at, s.joined)::mutirao.condition_token order by s.n), '{}')
-  from spaced s where s.kind <> 'space'
-$$;
-comment on function mutirao.condition_tokens(text) is 'The text of a condition, cut as the server would cut it, without spaces.';
-
-create type mutirao.condition_fault as (code text, at int, what text);
-comment on type mutirao.condition_fault is 'Why a condition is refused. at: the character, from 1, where it can be known.';
-
-create function mutirao.condition_fault(code text, at int, what text) returns mutirao.condition_fault
-language sql immutable return row(code, at, what)::mutirao.condition_fault;
-
-create function mutirao.condition_place_of(name text, tokens mutirao.condition_token[]) returns int
-language sql immutable as $$
-  -- The tree keeps no positions (PostgreSQL 17 stopped writing them), so a place is only known when one token can be meant.
-  select min(t.at) from unnest(tokens) t
-  where name = any (case t.word
-    when 'like' then array['~~', '!~~'] when 'ilike' then array['~~*', '!~~*'] when 'trim' then array['btrim', 'ltrim', 'rtrim'] when 'cast' then array['::']
-    else array[coalesce(t.word, t.token)] end)
-  having count(*) = 1
-$$;
-comment on function mutirao.condition_place_of(text, mutirao.condition_token[]) is 'Where the function, operator or cast stands in the text, if it stands there once.';
-
-create function mutirao.condition_fault_of_marks(tokens mutirao.condition_token[]) returns mutirao.condition_fault
-language sql stable as $$
-  with step as (
-    select t.*, case when t.token in ('(', '[') then 1 when t.token in (')', ']') then -1 else 0 end as step from unnest(tokens) t),
-  t as (
-    select s.*, sum(s.step) over w as depth, sum(s.step) over () as unclosed,
-      lag(s.kind) over w as before_kind,
-      case when lead(s.joined) over w then lead(s.kind) over w end as joined_kind,
-      case when lead(s.joined) over w then lead(s.token) over w end as joined_token,
-      -- "=-1" is an equals sign and a minus: so says the server's lexer, unless one of ~!@#%^&|`? is among them.
-      case when s.token ~ '[~!@#%^&|`?]' then s.token else regexp_replace(s.token, '(?!^)[-+]+$', '') end as operator
-    from step s
-    window w as (order by s.at)),
-  faults as (
-    select t.at, rule.* from t cross join lateral (values
-      (1, t.token = ';', 'condition_refused', 'a second statement (;); a condition is one expression'),
-      (2, t.kind = 'operator' and t.token ~ '--|/\*', 'condition_refused', 'a comment; a condition is one expression without comments'),
-      (3, t.token = '''', 'condition_syntax', 'a string that is not closed; inside a string, write '' twice'),
-      (4, t.token = '"', 'condition_syntax', 'a quoted name that is not closed'),
-      (5, t.token = '$', 'condition_refused', 'a parameter or dollar quote ($); name an attribute, and quote strings with '''),
-      (6, t.token = '.', 'condition_refused', 'a dot; names have no schema and no fields here, and -> reads a field of json'),
-      (7, t.token = ':', 'condition_refused', 'a colon; a condition has neither slices nor variables'),
-      (8, t.kind = 'other', 'condition_refused', format('the character "%s" outside a string; a condition is plain SQL', t.token)),
-      -- The server makes one string of two on two lines, so what was measured here would not be what it reads.
-      (9, t.kind = 'string' and t.before_kind = 'string', 'condition_refused', 'two strings side by side; join them with ||'),
-      (10, t.word in ('e', 'b', 'x', 'n') and t.joined_kind = 'string' or t.word = 'u' and t.joined_token like '&%',
-        'condition_refused', 'a string or name with a prefix (E, B, X, N, U&); write it plainly between quotes'),
-      (11, t.kind = 'number' and (t.joined_kind in ('word', 'number') or length(t.token) > 40),
-        'condition_refused', 'a number in a form that is not allowed; write at most 40 digits, with a point where needed'),
-      (12, t.kind = 'operator' and not exists (select from mutirao.condition_allow a where a.kind = 'operator_token' and a.name = t.operator),
-        'condition_refused', format('the operator %s: %s', left(t.token, 20), coalesce(mutirao.condition_hint(t.token), 'it is not on the list; put a space between operators that meet'))),
-      (13, t.depth < 0, 'condition_syntax', format('a %s that closes nothing', t.token)),
-      (14, t.depth > 50, 'condition_too_long', 'more than 50 parentheses inside each other; keep an intermediate result in an attribute'),
-      (15, t.step = 1 and t.depth = 1 and t.unclosed > 0 and t.at = (select max(o.at) from t o where o.step = 1 and o.depth = 1),
-        'condition_syntax', format('a %s that is not closed', t.token))
-      ) rule(n, holds, code, what)
-    where rule.holds)
-  select mutirao.condition_fault(f.code, f.at, f.what) from faults f order by f.at, f.n limit 1
-$$;
-comment on function mutirao.condition_fault_of_marks(mutirao.condition_token[]) is 'The first token that no condition may hold, whatever its attributes are.';
-
-create function mutirao.condition_fault_of_names(tokens mutirao.condition_token[], names text[]) returns mutirao.condition_fault
-language plpgsql stable as $$
-declare
-  t record;
-  is_call boolean;
-  hint text;
-  nearest text;
-begin
-  -- With pg_temp last in the path, a temporary type of the session is still found where a type is expected. Its input function may run
-  -- what the session's user wrote, with the owner's rights, before there is a tree to judge.
-  select n.word, n.at into t from unnest(tokens) n join pg_type y on y.typname = n.word and y.typnamespace = pg_my_temp_schema() order by n.at limit 1;
-  if found then
-    return mutirao.condition_fault('condition_refused', t.at, format('"%s" is also a temporary table or type of this session; drop that first', t.word));
-  end if;
-
-  select n.* into t from (
-    select n.*, lead(n.token) over w as next,
-      lag(n.token) over w = '::' or lag(n.word) over w = 'as' or lead(n.kind) over w = 'string' as is_type
-    from unnest(tokens) n window w as (order by n.at)) n
-  where n.word is not null and n.word <> all (names) and n.next is distinct from '.'
-    and not (n.kind = 'word' and exists (select from mutirao.condition_allow a where a.kind = 'word' and a.name = n.word))
-  order by n.at limit 1;
-  if not found then return null; end if;
-
-  t.word := left(t.word, 63);
-  is_call := t.next is not distinct from '(' and t.is_type is not true;
-  hint := case t.kind when 'word' then mutirao.condition_hint(t.word) end;
-  nearest := mutirao.nearest_name(t.word, case when is_call then array(select a.name from mutirao.condition_allow a where a.kind = 'word') else names end);
-  if hint is not null then
-    return mutirao.condition_fault('condition_refused', t.at, format('%s%s: %s', t.word, case when is_call then '()' else '' end, hint));
-  elsif is_call then
-    return mutirao.condition_fault('condition_refused', t.at, format('the function %s() is not on the list; %s', t.word,
-      coalesce('did you mean ' || nearest || '?', 'length, lower, upper, trim, substring, abs, round, extract and jsonb_typeof are')));
-  elsif t.is_type then
-    return mutirao.condition_fault('condition_refused', t.at, format('the type %s is not on the list; text, integer, bigint, numeric, boolean, date, timestamptz, interval and jsonb are', t.word));
-  elsif t.kind = 'word' and nearest is null and exists (select from pg_get_keywords() k where k.word = t.word and k.catcode <> 'U') then
-    return mutirao.condition_fault('condition_refused', t.at, format('%s: a word of SQL that a condition has no use for; it compares attributes with and, or, not', t.word));
-  end if;
-  return mutirao.condition_fault('unknown_attribute', t.at, mutirao.unknown_name(t.word, names));
-end $$;
-comment on function mutirao.condition_fault_of_names(mutirao.condition_token[], text[]) is 'The first word that is neither a name of this flow nor on the list.';
-
 --------------------------------------------------------------------------------------------------- 2. the analysed tree
-
-create type mutirao.condition_node as (id int, parent int, argument int, depth int, kind text, own text, type text);
-comment on type mutirao.condition_node is
-  'argument: its number among the children of its parent. own: its fields without those of its children. type: of its value, as format_type writes it.';
 
 -- pg_node_tree writes a node as {KIND :field value …}. Braces inside values are escaped and constants are written as bytes, so
 -- nothing in a condition's text can look like a node.
-create function mutirao.condition_nodes(tree text) returns mutirao.condition_node[]
+create or replace function mutirao.condition_nodes(tree text) returns mutirao.condition_node[]
 language plpgsql stable as $$
 declare
   nodes mutirao.condition_node[] := '{}';
@@ -378,21 +52,21 @@ begin
 end $$;
 comment on function mutirao.condition_nodes(text) is 'A pg_node_tree as rows, in the order in which it is written.';
 
-create function mutirao.builtin_function(id oid) returns text
+create or replace function mutirao.builtin_function(id oid) returns text
 language sql stable as $$
   select p.proname || '(' || coalesce((select string_agg(format_type(a.type, null), ',' order by a.n) from unnest(p.proargtypes) with ordinality a(type, n)), '') || ')'
   from pg_proc p where p.oid = id and p.pronamespace = 'pg_catalog'::regnamespace
 $$;
 comment on function mutirao.builtin_function(oid) is 'A function of PostgreSQL as the list names it, or null when it is anybody else''s.';
 
-create function mutirao.builtin_operator(id oid) returns text
+create or replace function mutirao.builtin_operator(id oid) returns text
 language sql stable as $$
   select o.oprname || '(' || format_type(o.oprleft, null) || ',' || format_type(o.oprright, null) || ')'
   from pg_operator o where o.oid = id and o.oprnamespace = 'pg_catalog'::regnamespace
 $$;
 comment on function mutirao.builtin_operator(oid) is 'An operator of PostgreSQL as the list names it (- for no left operand), or null when it is anybody else''s.';
 
-create function mutirao.condition_fault_of_tree(fn oid, nodes mutirao.condition_node[], tokens mutirao.condition_token[]) returns mutirao.condition_fault
+create or replace function mutirao.condition_fault_of_tree(fn oid, nodes mutirao.condition_node[], tokens mutirao.condition_token[]) returns mutirao.condition_fault
 language sql stable as $$
   with n as (
     select n.*,
@@ -441,7 +115,7 @@ comment on function mutirao.condition_fault_of_tree(oid, mutirao.condition_node[
 
 --------------------------------------------------------------------------------------------------- 3. the literals
 
-create function mutirao.condition_literal(own text) returns text
+create or replace function mutirao.condition_literal(own text) returns text
 language sql stable as $$
   -- A text constant is written as signed bytes, after four bytes of length.
   select convert_from(decode(string_agg(lpad(to_hex(b.byte::int & 255), 2, '0'), '' order by b.n) filter (where b.n > 4), 'hex'), getdatabaseencoding())
@@ -451,7 +125,7 @@ comment on function mutirao.condition_literal(text) is 'The value of a CONST nod
 
 -- What grows with the product of both sides takes a literal on one: matching a megabyte against a pattern of half a megabyte takes minutes
 -- in a loop that no timeout interrupts.
-create function mutirao.condition_fault_of_literals(nodes mutirao.condition_node[], tokens mutirao.condition_token[]) returns mutirao.condition_fault
+create or replace function mutirao.condition_fault_of_literals(nodes mutirao.condition_node[], tokens mutirao.condition_token[]) returns mutirao.condition_fault
 language plpgsql stable as $$
 declare
   n record;
@@ -499,7 +173,7 @@ begin
 end $$;
 comment on function mutirao.condition_fault_of_literals(mutirao.condition_node[], mutirao.condition_token[]) is 'The first pattern, or other literal, that may eat time.';
 
-create function mutirao.reads_as_date(written text) returns boolean
+create or replace function mutirao.reads_as_date(written text) returns boolean
 language plpgsql stable as $$
 declare
   type text;
@@ -517,7 +191,7 @@ comment on function mutirao.reads_as_date(text) is 'Whether PostgreSQL would tak
 
 -- 'today' has become a date in the tree and cannot be told from one that was written out. So each string that could be a date but is
 -- not in ISO form is replaced by one that is none: if the server then misses a date, it was used as one.
-create function mutirao.condition_fault_of_dates(head text, predicate text, tokens mutirao.condition_token[], nodes mutirao.condition_node[]) returns mutirao.condition_fault
+create or replace function mutirao.condition_fault_of_dates(head text, predicate text, tokens mutirao.condition_token[], nodes mutirao.condition_node[]) returns mutirao.condition_fault
 language plpgsql as $$
 declare
   t mutirao.condition_token;
@@ -546,7 +220,7 @@ comment on function mutirao.condition_fault_of_dates(text, text, mutirao.conditi
 
 --------------------------------------------------------------------------------------------------- the server's own words
 
-create function mutirao.condition_place_of_error(head text, predicate text, tokens mutirao.condition_token[], message text) returns int
+create or replace function mutirao.condition_place_of_error(head text, predicate text, tokens mutirao.condition_token[], message text) returns int
 language plpgsql as $$
 declare
   near text := substring(message from '["«„](.*)["»“”]');
@@ -572,7 +246,7 @@ begin
 end $$;
 comment on function mutirao.condition_place_of_error(text, text, mutirao.condition_token[], text) is 'The character at which the server stopped reading a condition, or null.';
 
-create function mutirao.condition_fault_of_server(head text, predicate text, tokens mutirao.condition_token[], names text[], state text, message text, detail text)
+create or replace function mutirao.condition_fault_of_server(head text, predicate text, tokens mutirao.condition_token[], names text[], state text, message text, detail text)
 returns mutirao.condition_fault
 language plpgsql as $$
 declare
@@ -598,7 +272,7 @@ comment on function mutirao.condition_fault_of_server(text, text, mutirao.condit
 
 --------------------------------------------------------------------------------------------------- the gate
 
-create function mutirao.refuse_condition(place text, fault mutirao.condition_fault) returns void
+create or replace function mutirao.refuse_condition(place text, fault mutirao.condition_fault) returns void
 language plpgsql as $$
 begin
   if fault.code is not null then
@@ -608,7 +282,7 @@ begin
 end $$;
 comment on function mutirao.refuse_condition(text, mutirao.condition_fault) is 'Raises the refusal of a fault, if there is one.';
 
-create function mutirao.try_condition(place text, fn text, names text[], types text[]) returns void
+create or replace function mutirao.try_condition(place text, fn text, names text[], types text[]) returns void
 language plpgsql as $$
 declare
   -- offset 0 keeps the planner from seeing that all values are null, as they are not in a look.
@@ -634,10 +308,7 @@ begin
 end $$;
 comment on function mutirao.try_condition(text, text, text[], text[]) is 'Refuses a compiled condition that is not inlined, or that fails when constants are folded or all is null.';
 
-create type mutirao.condition as (function text, arguments text[]);
-comment on type mutirao.condition is 'A compiled condition: its qualified and quoted function, and the attributes it takes, in order.';
-
-create function mutirao.condition_function(place text, predicate text, names text[], types text[]) returns mutirao.condition
+create or replace function mutirao.condition_function(place text, predicate text, names text[], types text[]) returns mutirao.condition
 language plpgsql
 set search_path = pg_catalog, pg_temp
 -- Each of these changes what a text means. A session may have set them otherwise.
@@ -728,7 +399,7 @@ comment on function mutirao.condition_function(text, text, text[], text[]) is
 
 --------------------------------------------------------------------------------------------------- names of attributes
 
-create function mutirao.check_attribute_name(name text) returns void
+create or replace function mutirao.check_attribute_name(name text) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,6 +1,6 @@
--- How flows are defined and changed: whole, from a document, or piece by piece, in SQL. Running workers: none can exist yet.
+-- Defining flows: from a document, or statement by statement.
 
-create function mutirao.ensure_task(flow int, name text) returns int
+create or replace function mutirao.ensure_task(flow int, name text) returns int
 language plpgsql as $$
 declare
   found_id int;
@@ -10,7 +10,7 @@ begin
   return found_id;
 end $$;
 
-create function mutirao.check_name(place text, name text) returns void
+create or replace function mutirao.check_name(place text, name text) returns void
 language plpgsql as $$
 begin
   if name is null or name !~ '^[a-z][a-z0-9_]{0,47}$' then
@@ -19,12 +19,12 @@ begin
 end $$;
 
 -- Definitions of one flow are made one after another; the lock is on the name, since the flow may not exist yet.
-create function mutirao.lock_definition(flow text) returns void
+create or replace function mutirao.lock_definition(flow text) returns void
 language sql as $$
   select pg_advisory_xact_lock(hashtextextended('mutirao.flow.' || flow, 0))
 $$;
 
-create function mutirao.make_flow(name text, live boolean) returns int
+create or replace function mutirao.make_flow(name text, live boolean) returns int
 language plpgsql as $$
 declare
   f int;
@@ -35,19 +35,19 @@ begin
   elsif name ~ '^pg_' or exists (select from pg_catalog.pg_namespace n where n.nspname = make_flow.name) then
     perform mutirao.refuse('flow_exists', format('the flow "%s" needs a schema of that name, and the database has one that is not ours: choose another name', name));
   end if;
-  insert into mutirao.flow (name, live) values (name, live) returning id into f;
+  insert into mutirao.flow (name, live, created_at) values (name, live, mutirao.now()) returning id into f;
   perform mutirao.ensure_task(f, '_FINAL');
   update mutirao.flow x set exception_task = mutirao.ensure_task(f, '_EXCPT') where x.id = f;
   return f;
 end $$;
 
-create function mutirao.new_version(flow int) returns int
+create or replace function mutirao.new_version(flow int) returns int
 language plpgsql as $$
 declare
   v int;
 begin
-  insert into mutirao.version (flow, number)
-  values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1)
+  insert into mutirao.version (flow, number, made_at)
+  values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1, mutirao.now())
   returning id into v;
   update mutirao.flow f set version = v where f.id = new_version.flow;
   return v;
@@ -55,7 +55,7 @@ end $$;
 
 -- All definition changes of one transaction make one version: the first change copies the newest one, the others change the copy.
 -- Instances see it when the transaction commits, since only then does anybody else see it.
-create function mutirao.draft(flow int) returns int
+create or replace function mutirao.draft(flow int) returns int
 language plpgsql as $$
 declare
   f mutirao.flow;
@@ -85,7 +85,7 @@ end $$;
 
 --------------------------------------------------------------------------------------------------------- from a document
 
-create function mutirao.check_list(place text, list jsonb) returns void
+create or replace function mutirao.check_list(place text, list jsonb) returns void
 language plpgsql as $$
 begin
   if jsonb_typeof(list) <> 'array' or exists (select from jsonb_array_elements(list) e where jsonb_typeof(e) <> 'object') then
@@ -93,7 +93,7 @@ begin
   end if;
 end $$;
 
-create function mutirao.check_type(attribute text, type text) returns void
+create or replace function mutirao.check_type(attribute text, type text) returns void
 language plpgsql as $$
 begin
   if type is null or type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
@@ -101,7 +101,7 @@ begin
   end if;
 end $$;
 
-create function mutirao.define_attributes(version int, attributes jsonb) returns void
+create or replace function mutirao.define_attributes(version int, attributes jsonb) returns void
 language plpgsql as $$
 declare
   a record;
@@ -120,7 +120,7 @@ begin
   end loop;
 end $$;
 
-create function mutirao.check_default(name text, type text, value jsonb) returns void
+create or replace function mutirao.check_default(name text, type text, value jsonb) returns void
 language plpgsql as $$
 declare
   ignored text;
@@ -135,7 +135,7 @@ begin
   end;
 end $$;
 
-create function mutirao.define_task(flow int, version int, nth int, document jsonb) returns void
+create or replace function mutirao.define_task(flow int, version int, nth int, document jsonb) returns void
 language plpgsql as $$
 declare
   t record;
@@ -159,14 +159,14 @@ exception
     perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
 end $$;
 
-create function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
+create or replace function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
 language plpgsql as $$
 begin
   perform mutirao.check_list('tasks', tasks);
   perform mutirao.define_task(flow, version, e.o::int, e.doc) from jsonb_array_elements(tasks) with ordinality e(doc, o);
 end $$;
 
-create function mutirao.compile_all(version int) returns void
+create or replace function mutirao.compile_all(version int) returns void
 language plpgsql as $$
 declare
   r record;
@@ -177,7 +177,7 @@ begin
   perform mutirao.compile(version);
 end $$;
 
-create function mutirao.apply_flow(document jsonb, keep boolean default false, writer text default session_user) returns int
+create or replace function mutirao.apply_flow(document jsonb, keep boolean default false, writer text default session_user) returns int
 language plpgsql security definer as $$
 declare
   flow_name text := document ->> 'name';
@@ -225,7 +225,7 @@ end $$;
 comment on function mutirao.apply_flow(jsonb, boolean, text) is
   'Puts a flow defined by a program in place, as a new version if it differs from the newest one (with keep: from all). Answers the version''s number.';
 
-create function mutirao.create_flow(name text) returns void
+create or replace function mutirao.create_flow(name text) returns void
 language plpgsql security definer as $$
 declare
   f int;
@@ -239,7 +239,7 @@ end $$;
 comment on function mutirao.create_flow(text) is 'Makes an empty live flow with a schema of its name, to be defined by writing to its wed_attr and wed_trig.';
 
 -- The definition as a document again, as apply_flow takes it.
-create function mutirao.flow_document(version int) returns jsonb
+create or replace function mutirao.flow_document(version int) returns jsonb
 language sql stable security definer
 begin atomic
   select jsonb_build_object(

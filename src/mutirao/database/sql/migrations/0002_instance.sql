@@ -1,91 +1,4 @@
--- What a flow is and how its instances stand: definitions, instances, jobs, trace. Running workers: none can exist yet.
-
------------------------------------------------------------------------------------------------------------- definitions
-
-create table mutirao.flow (
-  id         int generated always as identity primary key,
-  name       text not null unique check (name ~ '^[a-z][a-z0-9_]{0,47}$'),
-  live       boolean not null,
-  version    int,
-  exception_task int,
-  created_at timestamptz not null default mutirao.now()
-);
-comment on table mutirao.flow is 'A process definition. Its schema has the same name and holds the views of the SQL face.';
-comment on column mutirao.flow.live is 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
-comment on column mutirao.flow.version is 'The newest version.';
-comment on column mutirao.flow.exception_task is 'Its _EXCPT task.';
-
-create table mutirao.version (
-  id           int generated always as identity primary key,
-  flow         int not null references mutirao.flow,
-  number       int not null,
-  ends         text not null default 'final' check (ends in ('final', 'quiet')),
-  firing_limit int not null default 10000 check (firing_limit > 0),
-  description  text,
-  fingerprint  text,
-  made_in      xid8 not null default pg_current_xact_id(),
-  made_by      text not null default session_user,
-  made_at      timestamptz not null default mutirao.now(),
-  -- What the compiler found out, so that the hot statements need not look at the rules again.
-  handled      int[] not null default '{}',
-  terms        int[] not null default '{}',
-  named        int[] not null default '{}',
-  watched      int[] not null default '{}',
-  once         int[] not null default '{}',
-  searchable   text[] not null default '{}',
-  defaults     jsonb not null default '{}',
-  unique (flow, number)
-);
-comment on column mutirao.version.made_in is 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
-comment on column mutirao.version.handled is 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
-comment on column mutirao.version.terms is 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
-comment on column mutirao.version.named is 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
-comment on column mutirao.version.once is 'Tasks that fire once.';
-comment on column mutirao.version.watched is 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
-
-create table mutirao.attribute (
-  version       int not null references mutirao.version on delete cascade,
-  name          text not null,
-  position      int not null,
-  type          text not null default 'text' check (type in ('text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json')),
-  default_value jsonb,
-  searchable    boolean not null default false,
-  required      boolean not null default false,
-  primary key (version, name)
-);
-
-create table mutirao.task (
-  id   int generated always as identity primary key,
-  flow int not null references mutirao.flow,
-  name text not null,
-  unique (flow, name)
-);
-comment on table mutirao.task is
-  'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
-
-create table mutirao.rule (
-  version        int not null references mutirao.version on delete cascade,
-  task           int not null references mutirao.task,
-  position       int not null,
-  condition      text,
-  depends        jsonb,
-  function       text,
-  arguments      text[],
-  trigger_name   text,
-  condition_name text,
-  enabled        boolean not null default true,
-  fires          text not null default 'each' check (fires in ('each', 'once')),
-  timeout        interval check (timeout > interval '0'),
-  retries        int not null default 3 check (retries >= 0),
-  backoff        interval not null default interval '100 milliseconds' check (backoff >= interval '0'),
-  priority       int not null default 0 check (priority between -1000000 and 1000000),
-  transactional  boolean not null default false,
-  description    text,
-  primary key (version, task),
-  check ((condition is null) <> (depends is null))
-);
-comment on table mutirao.rule is 'A task as one version of its flow defines it: when it starts and how it is tried.';
-comment on column mutirao.rule.function is 'The compiled condition: what mutirao.condition_function answered.';
+-- How instances stand: open and closed ones, their jobs, their trace. Running workers: none can exist yet.
 
 -------------------------------------------------------------------------------------------------------------- instances
 
@@ -182,8 +95,10 @@ comment on column mutirao.job.change is 'Of a parked job: what it wants to write
 
 -- What is claimable, in the order in which it is claimed. Claimed jobs leave it, so a claim never steps over running ones.
 create index job_ready on mutirao.job (task, priority desc, id) where status = 'ready';
+
 -- What the clock must look at.
 create index job_lease on mutirao.job (lease_until) where status = 'running';
+
 create index job_due on mutirao.job (due_at) where status = 'waiting';
 
 ------------------------------------------------------------------------------------------------------------------ trace
@@ -222,17 +137,12 @@ create table mutirao.search (
   primary key (flow, name, value, instance)
 );
 comment on table mutirao.search is 'Values of attributes declared searchable, of open and closed instances.';
+
 create index search_instance on mutirao.search (instance, name);
 
------------------------------------------------------------------------------------------------------------- small things
-
--- Not strict, and nothing in it that is not immutable: or it would not be inlined, and it stands in the hottest statement.
-create function mutirao.term(task int, state text) returns int
-language sql immutable parallel safe
-return task * 8 + case state when 'synchronizing' then 0 when 'ready' then 1 when 'running' then 2 when 'succeeded' then 3 when 'failed' then 4
-  when 'aborted' then 5 when 'blocked' then 6 when 'compensated' then 7 end;
-comment on function mutirao.term(int, text) is 'A dependency term "this task has reached this state" as one number.';
-
-create function mutirao.sql_type(type text) returns text
-language sql immutable strict parallel safe
-return case type when 'integer' then 'bigint' when 'number' then 'numeric' when 'timestamp' then 'timestamptz' when 'json' then 'jsonb' else type end;
+create table mutirao.recheck (
+  flow  int primary key references mutirao.flow,
+  after bigint not null default 0,
+  sure  boolean not null default false
+);
+comment on table mutirao.recheck is 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';

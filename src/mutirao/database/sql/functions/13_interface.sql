@@ -1,53 +1,50 @@
--- The functions that clients call: any language, many rows at once. Running workers: none can exist yet.
-
-insert into mutirao.refusal (code, sqlstate, meaning) values
-  ('wrong_call', 'MU217', 'the arguments of a call do not fit together');
+-- The functions that clients call: any language, many rows at once.
 
 ---------------------------------------------------------------------------------------------------------------- instances
 
-create function mutirao.start(flow text, state jsonb default '{}', priority int default 0) returns bigint
+create or replace function mutirao.start(flow text, state jsonb default '{}', priority int default 0) returns bigint
 language sql security definer
 begin atomic
   select * from mutirao.start_instances(flow, array[state], priority, session_user::text);
 end;
 comment on function mutirao.start(text, jsonb, int) is 'Starts one instance; attributes not given take their defaults. Answers its id.';
 
-create function mutirao.start_many(flow text, states jsonb[], priority int default 0, writer text default session_user) returns setof bigint
+create or replace function mutirao.start_many(flow text, states jsonb[], priority int default 0, writer text default session_user) returns setof bigint
 language sql security definer
 begin atomic
   select * from mutirao.start_instances(flow, states, priority, writer);
 end;
 comment on function mutirao.start_many(text, jsonb[], int, text) is 'Starts one instance per state, all or none. Answers their ids in order.';
 
-create function mutirao.set(instance bigint, change jsonb, reason text default null, writer text default session_user) returns void
+create or replace function mutirao.set(instance bigint, change jsonb, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.set_instance(instance, change, writer, reason); end;
 comment on function mutirao.set(bigint, jsonb, text, text) is 'Changes attributes of an open instance from outside, and looks.';
 
-create function mutirao.repair(instance bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
+create or replace function mutirao.repair(instance bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.repair_instance(instance, change, writer, reason); end;
 comment on function mutirao.repair(bigint, jsonb, text, text) is 'Corrects an instance that is an exception; failed jobs go, and fire again where their conditions hold.';
 
-create function mutirao.cancel(instance bigint, reason text default null, writer text default session_user) returns void
+create or replace function mutirao.cancel(instance bigint, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.cancel_instance(instance, writer, reason); end;
 comment on function mutirao.cancel(bigint, text, text) is 'Stops an instance: what runs may finish, nothing else starts.';
 
-create function mutirao.suspend(instance bigint, reason text default null, writer text default session_user) returns void
+create or replace function mutirao.suspend(instance bigint, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.suspend_instance(instance, writer, reason); end;
 
-create function mutirao.resume(instance bigint, reason text default null, writer text default session_user) returns void
+create or replace function mutirao.resume(instance bigint, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.resume_instance(instance, writer, reason); end;
 
-create function mutirao.retry(job bigint, reason text default null, writer text default session_user) returns void
+create or replace function mutirao.retry(job bigint, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.retry_job(job, writer, reason); end;
 comment on function mutirao.retry(bigint, text, text) is 'Tries a failed job again, with all its retries.';
 
-create function mutirao.skip(job bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
+create or replace function mutirao.skip(job bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.skip_job(job, change, writer, reason); end;
 comment on function mutirao.skip(bigint, jsonb, text, text) is 'Ends a job as if it had succeeded, with the change given.';
 
 ------------------------------------------------------------------------------------------------------------------ workers
 
-create function mutirao.task_ids(flow text, names text[] default null) returns table (id int, name text)
+create or replace function mutirao.task_ids(flow text, names text[] default null) returns table (id int, name text)
 language plpgsql stable security definer as $$
 declare
   missing text;
@@ -67,7 +64,7 @@ begin
 end $$;
 comment on function mutirao.task_ids(text, text[]) is 'The numbers of a flow''s tasks, which claim and turn take; all of them, or those named.';
 
-create function mutirao.claim(worker text, tasks int[], room int default 1, lease interval default interval '60 seconds') returns setof mutirao.settled
+create or replace function mutirao.claim(worker text, tasks int[], room int default 1, lease interval default interval '60 seconds') returns setof mutirao.settled
 language plpgsql security definer as $$
 begin
   return query select * from mutirao.claim_jobs(worker, tasks, room, lease);
@@ -75,7 +72,7 @@ end $$;
 comment on function mutirao.claim(text, int[], int, interval) is 'Leases ready jobs to a worker. Each comes with its attempt, which complete, fail and renew must name.';
 
 -- Finish a batch and get the next in one transaction: one commit a step.
-create function mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks int[], room int, lease interval default interval '60 seconds')
+create or replace function mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks int[], room int, lease interval default interval '60 seconds')
 returns setof mutirao.settled
 language plpgsql security definer as $$
 declare
@@ -99,7 +96,7 @@ end $$;
 comment on function mutirao.turn(text, bigint[], bigint[], jsonb[], jsonb[], int[], int, interval) is
   'Ends jobs, each by a change or an error, and leases up to `room` new ones: the whole traffic of a worker.';
 
-create function mutirao.complete(job bigint, attempt bigint, change jsonb default '{}') returns text
+create or replace function mutirao.complete(job bigint, attempt bigint, change jsonb default '{}') returns text
 language plpgsql security definer as $$
 declare
   answer mutirao.settled;
@@ -116,7 +113,7 @@ end $$;
 comment on function mutirao.complete(bigint, bigint, jsonb) is
   'Ends one job by writing its change. Answers ok, or parked when the change must wait (the state would be final while others are pending, or a condition raised).';
 
-create function mutirao.fail(job bigint, attempt bigint, error text, final boolean default false) returns void
+create or replace function mutirao.fail(job bigint, attempt bigint, error text, final boolean default false) returns void
 language plpgsql security definer as $$
 declare
   answer mutirao.settled;
@@ -132,7 +129,7 @@ end $$;
 comment on function mutirao.fail(bigint, bigint, text, boolean) is 'Reports that an attempt failed; with final, that trying again is of no use.';
 
 -- A job that is locked at this moment is being ended, and waiting for it could be waiting for one another. It is neither renewed nor lost.
-create function mutirao.renew(jobs bigint[], attempts bigint[], lease interval default interval '60 seconds') returns setof bigint
+create or replace function mutirao.renew(jobs bigint[], attempts bigint[], lease interval default interval '60 seconds') returns setof bigint
 language plpgsql security definer as $$
 declare
   at timestamptz := mutirao.now();
@@ -147,7 +144,7 @@ begin
 end $$;
 comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the jobs whose lease is lost.';
 
-create function mutirao.drop_jobs(jobs bigint[], error text) returns void
+create or replace function mutirao.drop_jobs(jobs bigint[], error text) returns void
 language plpgsql as $$
 begin
   if jobs <> '{}' then
@@ -157,7 +154,7 @@ begin
 end $$;
 comment on function mutirao.drop_jobs(bigint[], text) is 'Ends running jobs of instances that are being cancelled.';
 
-create function mutirao.release(jobs bigint[], attempts bigint[]) returns setof bigint
+create or replace function mutirao.release(jobs bigint[], attempts bigint[]) returns setof bigint
 language plpgsql security definer as $$
 #variable_conflict use_column
 declare
@@ -191,7 +188,7 @@ end $$;
 comment on function mutirao.release(bigint[], bigint[]) is
   'Gives jobs back untouched, at once. Answers those it could not, because somebody is writing their instances: they come back when the lease ends.';
 
-create function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
+create or replace function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
 language sql security definer begin atomic select * from mutirao.tick(room); end;
 comment on function mutirao.turn_clock(int) is 'What a clock process calls.';
 
@@ -199,7 +196,7 @@ comment on function mutirao.turn_clock(int) is 'What a clock process calls.';
 
 -- For a task that does its work in the job's own transaction: the last statement of it. It waits for the instance, since giving up
 -- would undo the work; and it raises where `complete` would park, since the work must be undone then.
-create function mutirao.complete_here(job bigint, attempt bigint, change jsonb) returns void
+create or replace function mutirao.complete_here(job bigint, attempt bigint, change jsonb) returns void
 language plpgsql security definer as $$
 declare
   answer mutirao.settled;
@@ -214,7 +211,7 @@ begin
 end $$;
 comment on function mutirao.complete_here(bigint, bigint, jsonb) is 'Ends a job inside the transaction that did its work; raises when the change cannot be written now.';
 
-create function mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) returns void
+create or replace function mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) returns void
 language plpgsql security definer as $$
 declare
   j mutirao.job;

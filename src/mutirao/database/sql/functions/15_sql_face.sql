@@ -1,15 +1,11 @@
--- The SQL face: each flow's wed_attr, wed_trig, wed_flow, wed_trace, job_pool and take(). Running workers: none can exist yet.
+-- The SQL face: each flow's wed_attr, wed_trig, wed_flow, wed_trace, job_pool and take().
 --
 -- Views over the common tables, written through INSTEAD OF triggers. Real tables per flow would have to be altered for each new
 -- attribute, and would wait for every open writer; with views, only the shape of wed_flow changes, and the engine never reads it.
 
-insert into mutirao.refusal (code, sqlstate, meaning) values
-  ('attempt_missing',  'MU218', 'UPDATE wed_flow without a job taken'),
-  ('changed_meanwhile', 'MU219', 'somebody else wrote the same attributes since they were read');
-
 -------------------------------------------------------------------------------------------------------------- definitions
 
-create function mutirao.attribute_default(name text, type text, value text) returns jsonb
+create or replace function mutirao.attribute_default(name text, type text, value text) returns jsonb
 language plpgsql as $$
 declare
   typed jsonb;
@@ -21,7 +17,7 @@ exception when data_exception then
   perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, quote_literal(left(value, 100))));
 end $$;
 
-create function mutirao.wed_attr_write() returns trigger
+create or replace function mutirao.wed_attr_write() returns trigger
 language plpgsql security definer as $$
 declare
   v int := mutirao.draft(tg_argv[0]::int);
@@ -40,12 +36,12 @@ begin
   return new;
 end $$;
 
-create function mutirao.refuse_trigger(task text) returns void
+create or replace function mutirao.refuse_trigger(task text) returns void
 language sql as $$
   select mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative, enabled is true or false', task))
 $$;
 
-create function mutirao.wed_trig_insert() returns trigger
+create or replace function mutirao.wed_trig_insert() returns trigger
 language plpgsql security definer as $$
 declare
   f int := tg_argv[0]::int;
@@ -76,7 +72,7 @@ begin
   return new;
 end $$;
 
-create function mutirao.wed_trig_update() returns trigger
+create or replace function mutirao.wed_trig_update() returns trigger
 language plpgsql security definer as $$
 declare
   v int := mutirao.draft(tg_argv[0]::int);
@@ -95,7 +91,7 @@ begin
   return new;
 end $$;
 
-create function mutirao.wed_trig_delete() returns trigger
+create or replace function mutirao.wed_trig_delete() returns trigger
 language plpgsql security definer as $$
 declare
   v int := mutirao.draft(tg_argv[0]::int);
@@ -105,14 +101,14 @@ begin
 end $$;
 
 -- Once a statement: errors of a condition come with its row, and the flow is compiled after the last one.
-create function mutirao.wed_attr_done() returns trigger
+create or replace function mutirao.wed_attr_done() returns trigger
 language plpgsql security definer as $$
 begin
   perform mutirao.compile(f.version), mutirao.show_wed_flow(f.id) from mutirao.flow f where f.id = tg_argv[0]::int;
   return null;
 end $$;
 
-create function mutirao.wed_trig_done() returns trigger
+create or replace function mutirao.wed_trig_done() returns trigger
 language plpgsql security definer as $$
 begin
   perform mutirao.compile(f.version) from mutirao.flow f where f.id = tg_argv[0]::int;
@@ -121,7 +117,7 @@ end $$;
 
 ---------------------------------------------------------------------------------------------------------------- instances
 
-create function mutirao.wed_flow_insert() returns trigger
+create or replace function mutirao.wed_flow_insert() returns trigger
 language plpgsql security definer as $$
 begin
   if new.wid is not null then
@@ -133,7 +129,7 @@ end $$;
 
 -- The end of a job. Rows come from the snapshot in which the statement began, so the attributes it writes are compared with what is
 -- stored now; comparing the whole row would refuse parallel branches, which write different ones.
-create function mutirao.wed_flow_update() returns trigger
+create or replace function mutirao.wed_flow_update() returns trigger
 language plpgsql security definer as $$
 declare
   named bigint := nullif(current_setting('mutirao.attempt', true), '')::bigint;
@@ -167,7 +163,7 @@ begin
   return new;
 end $$;
 
-create function mutirao.lock_written(instance bigint) returns void
+create or replace function mutirao.lock_written(instance bigint) returns void
 language plpgsql as $$
 begin
   perform mutirao.lock_instance(instance);
@@ -175,15 +171,13 @@ exception when sqlstate 'MU212' then
   null;  -- being cancelled: what runs may still finish
 end $$;
 
-create function mutirao.wed_flow_delete() returns trigger
+create or replace function mutirao.wed_flow_delete() returns trigger
 language plpgsql as $$
 begin
   perform mutirao.refuse('wrong_call', format('an instance is not deleted: select mutirao.cancel(%s)', old.wid));
 end $$;
 
-create type mutirao.taken as (job bigint, attempt bigint, wid bigint, payload jsonb, lease_until timestamptz);
-
-create function mutirao.take_job(flow int, task text, instance bigint) returns setof mutirao.taken
+create or replace function mutirao.take_job(flow int, task text, instance bigint) returns setof mutirao.taken
 language plpgsql security definer as $$
 #variable_conflict use_column
 declare
@@ -207,7 +201,7 @@ end $$;
 
 ------------------------------------------------------------------------------------------------------------------- views
 
-create function mutirao.show_wed_flow(flow int) returns void
+create or replace function mutirao.show_wed_flow(flow int) returns void
 language plpgsql as $$
 declare
   f mutirao.flow;
@@ -241,7 +235,7 @@ begin
   perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
 end $$;
 
-create function mutirao.show_flow(flow int) returns void
+create or replace function mutirao.show_flow(flow int) returns void
 language plpgsql as $$
 declare
   f mutirao.flow;
@@ -279,26 +273,3 @@ begin
   perform mutirao.show_wed_flow(f.id);
 end $$;
 comment on function mutirao.show_flow(int) is 'Makes, or brings up to date, the schema and the views of a flow.';
-
---------------------------------------------------------------------------------------------------------------- who may what
-
-create table mutirao.granted (
-  role  name primary key,
-  level text not null check (level in ('read', 'work', 'define'))
-);
-comment on table mutirao.granted is 'Roles that may use the engine: read sees flows and instances, work also starts and does jobs, define also defines flows.';
-
-create function mutirao.grant_flow(flow text, role name, level text) returns void
-language plpgsql as $$
-begin
-  execute format('revoke all on all tables in schema %I from %I', flow, role);
-  execute format('grant usage on schema %I to %I', flow, role);
-  execute format('grant select on all tables in schema %I to %I', flow, role);
-  if level in ('work', 'define') then
-    execute format('grant insert, update on %I.wed_flow to %I', flow, role);
-    execute format('grant execute on all functions in schema %I to %I', flow, role);
-  end if;
-  if level = 'define' then
-    execute format('grant insert, update, delete on %I.wed_attr, %I.wed_trig to %I', flow, flow, role);
-  end if;
-end $$;

@@ -1,0 +1,59 @@
+-- The ground: refusals with stable codes, the one clock, and two small translations.
+
+insert into mutirao.refusal (code, sqlstate, meaning) values
+  ('condition_syntax',    'MU101', 'a condition is not one SQL expression'),
+  ('unknown_attribute',   'MU102', 'a condition names an attribute or a task that the flow does not have'),
+  ('condition_type',      'MU103', 'a condition is not boolean, or compares what cannot be compared'),
+  ('condition_refused',   'MU104', 'a condition uses something that is not on the allow-lists'),
+  ('condition_too_long',  'MU105', 'a condition is longer, deeper or heavier than the limits'),
+  ('attribute_reserved',  'MU106', 'an attribute has a name that it cannot have'),
+  ('unknown_task',        'MU120', 'a rule names a task that the flow does not have'),
+  ('flow_exists',         'MU121', 'the name is taken by another flow or schema'),
+  ('flow_pinned',         'MU122', 'the flow is defined by a program and cannot be changed by SQL'),
+  ('flow_live',           'MU123', 'the flow is defined by SQL and cannot be changed by a program'),
+  ('flow_invalid',        'MU124', 'the definition of the flow is not whole'),
+  ('unknown_flow',        'MU201', 'there is no flow of that name'),
+  ('missing_attribute',   'MU202', 'a state lacks a value that its flow requires'),
+  ('wrong_type',          'MU203', 'a value is not of its attribute''s type'),
+  ('condition_failed',    'MU204', 'a condition raised an error on this state'),
+  ('nothing_fires',       'MU205', 'an initial state that is not final and fires nothing'),
+  ('final_blocked',       'MU206', 'the state would be final while jobs are pending'),
+  ('lease_lost',          'MU207', 'the attempt is no longer the current one'),
+  ('unknown_instance',    'MU208', 'there is no such instance'),
+  ('instance_closed',     'MU209', 'the instance has ended'),
+  ('instance_busy',       'MU210', 'another transaction is writing the instance'),
+  ('not_an_exception',    'MU211', 'there is nothing to repair'),
+  ('instance_cancelled',  'MU212', 'the instance is being cancelled'),
+  ('unknown_job',         'MU213', 'there is no such job'),
+  ('job_not_failed',      'MU214', 'the job is neither failed nor waiting for another try'),
+  ('job_running',         'MU215', 'a worker has the job'),
+  ('not_suspended',       'MU216', 'the instance is not suspended'),
+  ('wrong_call',          'MU217', 'the arguments of a call do not fit together'),
+  ('attempt_missing',     'MU218', 'UPDATE wed_flow without a job taken'),
+  ('changed_meanwhile',   'MU219', 'somebody else wrote the same attributes since they were read')
+on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
+
+create or replace function mutirao.refuse(code text, message text) returns void
+language plpgsql as $$
+declare
+  state text;
+begin
+  select r.sqlstate into strict state from mutirao.refusal r where r.code = refuse.code;
+  raise exception '%: %', code, message using errcode = state;
+end $$;
+comment on function mutirao.refuse(text, text) is 'Raises the refusal `code: message` with its SQLSTATE.';
+
+-- The only clock that SQL reads. A database made by mutirao.testing replaces this function with one that can be moved.
+create or replace function mutirao.now() returns timestamptz
+language sql volatile parallel safe return clock_timestamp();
+
+-- Not strict, and nothing in it that is not immutable: or it would not be inlined, and it stands in the hottest statement.
+create or replace function mutirao.term(task int, state text) returns int
+language sql immutable parallel safe
+return task * 8 + case state when 'synchronizing' then 0 when 'ready' then 1 when 'running' then 2 when 'succeeded' then 3 when 'failed' then 4
+  when 'aborted' then 5 when 'blocked' then 6 when 'compensated' then 7 end;
+comment on function mutirao.term(int, text) is 'A dependency term "this task has reached this state" as one number.';
+
+create or replace function mutirao.sql_type(type text) returns text
+language sql immutable strict parallel safe
+return case type when 'integer' then 'bigint' when 'number' then 'numeric' when 'timestamp' then 'timestamptz' when 'json' then 'jsonb' else type end;

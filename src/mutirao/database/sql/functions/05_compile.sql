@@ -1,0 +1,199 @@
+-- From a flow's version to the one function that looks at all its conditions.
+
+create or replace function mutirao.invalid_change() returns boolean
+language plpgsql as $$ begin
+  raise exception 'a change does not fit its flow';
+end $$;
+comment on function mutirao.invalid_change() is 'Raised inside a look; mutirao.diagnose then says what is wrong with which row.';
+
+--------------------------------------------------------------------------------------------------- pieces of generated code
+
+create or replace function mutirao.depends_sql(version int, depends jsonb) returns text
+language plpgsql stable as $$
+declare
+  parts jsonb := coalesce(depends -> 'all', depends -> 'any');
+  task_id int;
+  code int;
+begin
+  if jsonb_typeof(depends) = 'object' and depends ? 'task' then
+    select t.id into task_id from mutirao.task t join mutirao.rule r on r.task = t.id
+    where r.version = depends_sql.version and t.name = depends_sql.depends ->> 'task' and t.name <> '_FINAL';
+    if task_id is null then
+      perform mutirao.refuse('unknown_task', format('a dependency names the task "%s", which the flow does not have', depends ->> 'task'));
+    end if;
+    code := mutirao.term(task_id, depends ->> 'state');
+    if code is null then
+      perform mutirao.refuse('flow_invalid', format('a dependency names the state "%s" of task "%s"; a task can be ready, running, succeeded or failed', depends ->> 'state', depends ->> 'task'));
+    end if;
+    return format('%s = any (x.reached)', code);
+  elsif jsonb_typeof(parts) is distinct from 'array' or parts = '[]' then
+    perform mutirao.refuse('flow_invalid', format('%s is no dependency: write {"task": …, "state": …}, or {"all": […]} or {"any": […]} with at least one of them', left(depends::text, 100)));
+  end if;
+  return (
+    select '(' || string_agg(mutirao.depends_sql(version, part), case when depends ? 'all' then ' and ' else ' or ' end) || ')'
+    from jsonb_array_elements(parts) part
+  );
+end $$;
+comment on function mutirao.depends_sql(int, jsonb) is 'A dependency rule as SQL over the terms an instance has reached.';
+
+create or replace function mutirao.depends_terms(flow int, depends jsonb) returns setof int
+language sql stable as $$
+  select mutirao.term(t.id, part ->> 'state')
+  from jsonb_path_query(depends, 'strict $.** ? (exists (@.task))') part
+  join mutirao.task t on t.flow = depends_terms.flow and t.name = part ->> 'task'
+$$;
+
+create or replace function mutirao.condition_sql(function text, arguments text[]) returns text
+language sql immutable as $$
+  select format('%s(%s)', function, coalesce(string_agg(
+    case when a.name like 'task\_%' then format('coalesce(x.latest ->> %L, ''not_ready'')', substr(a.name, 6)) else format('s.%I', a.name) end,
+    ', ' order by a.position), ''))
+  from unnest(arguments) with ordinality a(name, position)
+$$;
+comment on function mutirao.condition_sql(text, text[]) is 'The call of a compiled condition inside a look.';
+
+create or replace function mutirao.record_sql(version int) returns text
+language sql stable as $$
+  select coalesce(string_agg(format('%I %s', name, mutirao.sql_type(type)), ', ' order by position), 'nothing int')
+  from mutirao.attribute a where a.version = record_sql.version
+$$;
+comment on function mutirao.record_sql(int) is 'The column list that makes a version''s state typed.';
+
+-- A null is allowed unless the attribute is required, and then the state has to have it. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
+create or replace function mutirao.valid_sql(version int) returns text
+language sql stable as $$
+  select format('(x.change is null or (x.change - %L::text[]) = ''{}'' %s)', coalesce(array_agg(name), '{}'),
+    coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
+      case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
+    ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))
+  from mutirao.attribute a where a.version = valid_sql.version
+$$;
+
+create or replace function mutirao.rule_sql(r mutirao.rule) returns text
+language sql stable as $$
+  select case when r.condition is not null then mutirao.condition_sql(r.function, r.arguments) else mutirao.depends_sql(r.version, r.depends) end
+$$;
+
+------------------------------------------------------------------------------------------------------------- the compiler
+
+create or replace function mutirao.condition_names(version int, out names text[], out types text[])
+language sql stable as $$
+  select coalesce(array_agg(n.name), '{}'), coalesce(array_agg(n.type), '{}') from (
+    select a.name, mutirao.sql_type(a.type) as type from mutirao.attribute a where a.version = condition_names.version
+    union all
+    select 'task_' || t.name, 'text' from mutirao.rule r join mutirao.task t on t.id = r.task
+    where r.version = condition_names.version and t.name not in ('_FINAL', '_EXCPT')) n
+$$;
+comment on function mutirao.condition_names(int) is 'What a condition of this version may name: attributes, and the states of tasks.';
+
+create or replace function mutirao.compile_rule(version int, task int) returns void
+language plpgsql as $$
+declare
+  r mutirao.rule;
+  task_name text;
+  n record;
+  c mutirao.condition;
+begin
+  select * into strict r from mutirao.rule x where x.version = compile_rule.version and x.task = compile_rule.task;
+  if r.condition is null then return; end if;
+  select t.name into task_name from mutirao.task t where t.id = compile_rule.task;
+  n := mutirao.condition_names(version);
+  c := mutirao.condition_function(
+    case task_name when '_FINAL' then 'final condition' else format('condition of task "%s"', task_name) end, r.condition, n.names, n.types);
+  update mutirao.rule x set function = c.function, arguments = c.arguments where x.version = compile_rule.version and x.task = compile_rule.task;
+end $$;
+comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
+
+-- What the rules of a version name of each other, found once here so that the hot statements read it from one row. A failure is handled
+-- where a dependency names it, or a condition says so plainly: task_x = 'failed', or task_x in (…, 'failed', …).
+create or replace function mutirao.compile_facts(version int) returns void
+language plpgsql as $$
+begin
+  with rules as (
+    select r.*, v.flow from mutirao.rule r join mutirao.version v on v.id = r.version where r.version = compile_facts.version and r.enabled),
+  terms as (
+    select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
+  mentions as (
+    select t.id as task, t.name, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+  watched as (
+    select t.term from terms t where t.term % 8 in (1, 2)
+    union
+    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ '''(ready|running)'''),
+  attributes as (
+    select a.* from mutirao.attribute a where a.version = compile_facts.version)
+  update mutirao.version v set
+    terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
+    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ format('\mtask_%s\M\s*(=|in\s*\([^)]*)\s*''failed''', m.name)) h), '{}'),
+    named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
+    watched = coalesce((select array_agg(w.term) from watched w), '{}'),
+    once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
+    searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
+    defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
+  where v.id = compile_facts.version;
+end $$;
+
+-- Tasks that wait for each other in a circle would wait for ever. One that waits for any of several may well be part of a circle.
+create or replace function mutirao.check_circles(version int) returns void
+language plpgsql as $$
+declare
+  startable int[] := array(select r.task from mutirao.rule r where r.version = check_circles.version and r.condition is not null);
+  stuck text;
+  r mutirao.rule;
+  holds boolean;
+  found_more boolean;
+begin
+  loop
+    found_more := false;
+    stuck := null;
+    for r in select x.* from mutirao.rule x where x.version = check_circles.version and x.task <> all (startable) order by x.position loop
+      execute format('select %s from (select $1::int[] as reached) x', mutirao.depends_sql(version, r.depends)) into holds
+        using array(select t * 8 + s from unnest(startable) t, generate_series(0, 7) s);
+      if holds then
+        startable := startable || r.task;
+        found_more := true;
+      else
+        stuck := coalesce(stuck || ', ', '') || (select format('"%s"', t.name) from mutirao.task t where t.id = r.task);
+      end if;
+    end loop;
+    exit when not found_more;
+  end loop;
+  if stuck is not null then
+    perform mutirao.refuse('flow_invalid', format('these tasks wait for each other and could never start: %s; one of them needs a condition (when)', stuck));
+  end if;
+end $$;
+
+-- The function made here is the heart of every look. The state becomes typed once per row (jsonb_to_record is an optimisation
+-- fence), final is tested first, and a task that is held is not even asked.
+create or replace function mutirao.compile(version int) returns void
+language plpgsql as $$
+declare
+  v mutirao.version;
+  final_sql text;
+  fires_sql text;
+begin
+  perform mutirao.check_circles(version);
+  perform mutirao.compile_facts(version);
+  select * into strict v from mutirao.version x where x.id = compile.version;
+  select coalesce((
+    select format('coalesce(%s, false)', mutirao.rule_sql(r))
+    from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL'
+    where r.version = compile.version and r.enabled), 'false') into final_sql;
+  select coalesce(string_agg(
+    format('case when %s <> all (x.held) and %s then %s end', r.task, mutirao.rule_sql(r), r.task), ', ' order by r.position), '')
+    into fires_sql
+  from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL'
+  where r.version = compile.version and r.enabled;
+  execute format($sql$
+    create or replace function mutirao_rule.look_%s(work mutirao.work[]) returns mutirao.looked[]
+    language plpgsql stable as $body$
+    begin
+      return (
+        select array_agg(row(
+          case when %s then %s else mutirao.invalid_change() end,
+          case when %s then '{}' else array_remove(array[%s]::int[], null) end,
+          null)::mutirao.looked)
+        from unnest(work) x, lateral jsonb_to_record(x.state) as s(%s));
+    end $body$ $sql$,
+    version, mutirao.valid_sql(version), final_sql, final_sql, fires_sql, mutirao.record_sql(version));
+end $$;
+comment on function mutirao.compile(int) is 'Makes mutirao_rule.look_<version>, which looks at all conditions of a version for many instances at once.';

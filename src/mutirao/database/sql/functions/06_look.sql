@@ -1,0 +1,145 @@
+-- Looking: which tasks fire on a state, whether it is final, and what is wrong with it.
+
+-- Only reached when a look has raised: finds out what is wrong with one row, by asking one thing after another.
+create or replace function mutirao.diagnose(w mutirao.work) returns jsonb
+language plpgsql as $$
+declare
+  a record;
+  r record;
+  ignored text;
+begin
+  if jsonb_typeof(w.change) <> 'object' then
+    return jsonb_build_object('code', 'wrong_type', 'error', format('a change is a JSON object of attributes and their values: it cannot be %s', left(w.change::text, 100)));
+  end if;
+  for a in
+    select k.name, t.type, w.change -> k.name as value
+    from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name
+  loop
+    if a.type is null then
+      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('the flow has no attribute "%s"; it has %s', a.name,
+        (select string_agg(x.name, ', ' order by x.position) from mutirao.attribute x where x.version = w.version)));
+    end if;
+    begin
+      if a.type <> 'json' and jsonb_typeof(a.value) not in ('null', case a.type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end) then
+        perform mutirao.invalid_change();
+      end if;
+      execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(a.type)) into ignored using a.value;
+    exception when others then
+      return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
+    end;
+  end loop;
+  for a in select t.name from mutirao.attribute t where t.version = w.version and t.required and coalesce(jsonb_typeof(w.state -> t.name) = 'null', true) order by t.position loop
+    return jsonb_build_object('code', 'missing_attribute', 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));
+  end loop;
+  for r in
+    select t.name, x.condition, mutirao.rule_sql(x) as sql
+    from mutirao.rule x join mutirao.task t on t.id = x.task
+    where x.version = w.version and x.enabled and x.task <> all (w.held)
+    order by t.name <> '_FINAL', x.position
+  loop
+    begin
+      execute format('select (%s)::text from unnest($1) x, lateral jsonb_to_record(x.state) as s(%s)', r.sql, mutirao.record_sql(w.version)) into ignored using array[w];
+    exception when others then
+      return jsonb_build_object('code', 'condition_failed', 'task', r.name, 'condition', r.condition, 'error', sqlerrm);
+    end;
+  end loop;
+  return null;
+end $$;
+
+create or replace function mutirao.look_version(version int, work mutirao.work[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  look text := format('select mutirao_rule.look_%s($1)', version);
+  one mutirao.work;
+  problem jsonb;
+  answer mutirao.looked[];
+  answers mutirao.looked[];
+begin
+  begin
+    execute look into answers using work;
+    return answers;
+  exception when others then
+    answers := '{}';
+  end;
+  -- One bad row must not sink the batch: row by row, each in a subtransaction of its own.
+  foreach one in array work loop
+    begin
+      execute look into answer using array[one];
+    exception when others then
+      problem := coalesce(mutirao.diagnose(one), jsonb_build_object('code', 'condition_failed', 'error', sqlerrm));
+      -- Nothing fires while it is suspended or cancelled, so its conditions are not to say anything.
+      answer := array[row(false, '{}', case when one.hold is null or problem ->> 'code' <> 'condition_failed' then problem end)::mutirao.looked];
+    end;
+    answers := answers || answer;
+  end loop;
+  return answers;
+end $$;
+
+create or replace function mutirao.look_once(work mutirao.work[], versions int[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  answers mutirao.looked[] := '{}';
+  run record;
+begin
+  if cardinality(versions) = 1 then
+    return mutirao.look_version(versions[1], work);
+  end if;
+  for run in select x.version, min(x.o)::int as first, max(x.o)::int as last from (select u.version, row_number() over () as o from unnest(work) u) x group by 1 order by 2 loop
+    answers := answers || mutirao.look_version(run.version, work[run.first:run.last]);
+  end loop;
+  return answers;
+end $$;
+comment on function mutirao.look_once(mutirao.work[], int[]) is 'Looks at all conditions of every row; the rows must be ordered by version, and the answers come in that order.';
+
+create or replace function mutirao.latest_with(latest jsonb, named int[], tasks int[], state text) returns jsonb
+language sql stable
+return case when tasks && named
+  then coalesce(latest, '{}') || (select jsonb_object_agg(t.name, state) from mutirao.task t where t.id = any (tasks) and t.id = any (named))
+  else latest end;
+comment on function mutirao.latest_with(jsonb, int[], int[], text) is 'The latest states once these tasks have reached this state; kept only for tasks that some condition names.';
+
+create or replace function mutirao.reached_with(reached int[], terms int[], tasks int[], state text) returns int[]
+language sql stable
+return case when terms = '{}' or tasks = '{}' then reached
+  else reached || array(select mutirao.term(t, state) from unnest(tasks) t intersect select unnest(terms) except select unnest(reached)) end;
+comment on function mutirao.reached_with(int[], int[], int[], text) is 'The reached terms once these tasks have reached this state; a term is kept only where some rule names it.';
+
+-- A flow defined by SQL may come to name a task whose jobs were no concern of its conditions before.
+create or replace function mutirao.latest_from(instance bigint, latest jsonb, named int[]) returns jsonb
+language sql stable
+return (
+  select coalesce(jsonb_object_agg(t.name, s.state), '{}') || coalesce(latest, '{}')
+  from mutirao.task t, lateral (select coalesce(
+    (select case j.status when 'running' then 'running' when 'parked' then 'running' when 'failed' then 'failed' else 'ready' end
+     from mutirao.job j where j.instance = latest_from.instance and j.task = t.id),
+    (select 'succeeded' from mutirao.trace r where r.instance = latest_from.instance and r.task = t.id and r.kind in ('finish', 'skip') limit 1))) s(state)
+  where t.id = any (named) and s.state is not null);
+comment on function mutirao.latest_from(bigint, jsonb, int[]) is 'The latest states of an instance that follows a version which names more tasks: what was not kept is found in its jobs and its trace.';
+
+-- Firing makes a task ready. Where somebody waits for exactly that, the same look goes on until nothing more fires.
+create or replace function mutirao.look(work mutirao.work[], versions int[]) returns mutirao.looked[]
+language plpgsql as $$
+declare
+  answers mutirao.looked[] := mutirao.look_once(work, versions);
+  again mutirao.work[];
+  more mutirao.looked[];
+begin
+  if not exists (select from mutirao.version v where v.id = any (versions) and v.watched <> '{}') then
+    return answers;
+  end if;
+  loop
+    select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, null, w.state,
+        w.pending, w.failed, w.fired, mutirao.reached_with(w.reached, v.terms, a.fires, 'ready'), mutirao.latest_with(w.latest, v.named, a.fires, 'ready'),
+        w.held || a.fires, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work order by a.o)
+      into again
+    from unnest(work) with ordinality w join unnest(answers) with ordinality a(final, fires, problem, o) on a.o = w.ordinality
+    join mutirao.version v on v.id = w.version;
+    more := mutirao.look_once(again, versions);
+    select array_agg(row(a.final, a.fires || m.fires, coalesce(a.problem, m.problem))::mutirao.looked order by a.o)
+      into answers
+    from unnest(answers) with ordinality a(final, fires, problem, o) join unnest(more) with ordinality m(final, fires, problem, o) using (o);
+    exit when not exists (select from unnest(more) m where m.fires <> '{}');
+  end loop;
+  return answers;
+end $$;
+comment on function mutirao.look(mutirao.work[], int[]) is 'Which tasks fire on each row, and whether it is final.';

@@ -1,0 +1,94 @@
+-- Leasing ready jobs to workers; and what follows where somebody waits for a job to be ready or running.
+
+create or replace function mutirao.top_priority(tasks int[], below int) returns int
+language sql stable
+return (
+  select max(head.priority) from unnest(tasks) t(id), lateral (
+    select j.priority from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority < below order by j.priority desc limit 1) head);
+comment on function mutirao.top_priority(int[], int) is 'The highest priority, below a given one, among the jobs that are ready for these tasks.';
+
+-- Priority is strict across tasks: the highest level that is waiting is emptied before the next one is touched. Within a level, the
+-- task whose oldest job is oldest goes first. Each task has its own run in the index, so a backlog of other tasks costs nothing.
+create or replace function mutirao.claim_jobs(worker text, tasks int[], room int, lease interval) returns setof mutirao.settled
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  at timestamptz := mutirao.now();
+  level int := 2147483647;
+  got mutirao.settled[];
+  watched bigint[];
+  given_back bigint[];
+begin
+  loop
+    level := mutirao.top_priority(tasks, level);
+    exit when level is null or room <= 0;
+    with heads as (
+      select t.id from unnest(tasks) t(id), lateral (
+        select j.id as oldest from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = level order by j.id limit 1) head
+      order by head.oldest),
+    picked as materialized (
+      select c.id from heads h, lateral (
+        select j.id from mutirao.job j where j.task = h.id and j.status = 'ready' and j.priority = level order by j.id limit room for update skip locked) c
+      limit room),
+    claimed as (
+      update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = claim_jobs.worker,
+        deadline_at = at + j.timeout, lease_until = mutirao.lease_end(at, lease, at + j.timeout)
+      where j.id = any (array(select id from picked))
+      returning j.id, j.attempt, j.instance, j.task, j.failures, j.timeout, j.cause, j.watched)
+    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout),
+        (select t.state from mutirao.trace t where t.instance = c.instance and t.id = c.cause), null)::mutirao.settled),
+      array_agg(c.id) filter (where c.watched)
+    into got, watched
+    from claimed c;
+    if watched is not null then
+      given_back := mutirao.reach_running(watched);
+      return query select g.* from unnest(got) g where g.job <> all (given_back);
+    else
+      return query select * from unnest(got);
+    end if;
+    room := room - coalesce(cardinality(got), 0);
+  end loop;
+end $$;
+comment on function mutirao.claim_jobs(text, int[], int, interval) is 'Leases up to `room` ready jobs of these tasks to a worker.';
+
+-- Somebody waits for jobs to be in this state, so reaching it is looked at like a write, one job after another. Their instances
+-- must be locked.
+create or replace function mutirao.reach(jobs bigint[], state text) returns void
+language plpgsql as $$
+declare
+  one bigint;
+  work mutirao.work[];
+  versions int[];
+begin
+  foreach one in array jobs loop
+    select array[row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null,
+        case when i.version = v.id then i.state else v.defaults || i.state end, i.pending, i.failed, i.fired,
+        mutirao.reached_with(i.reached, v.terms, array[j.task], reach.state),
+        mutirao.latest_with(case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[j.task], reach.state),
+        i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, coalesce(j.worker, 'mutirao'), null)::mutirao.work], array[v.id]
+      into work, versions
+    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
+    join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    where j.id = one;
+    if work is not null then
+      perform mutirao.settle(work, versions, null);
+    end if;
+  end loop;
+end $$;
+
+-- A claim holds jobs already and must not wait for an instance: where it is busy, the claim is given back.
+create or replace function mutirao.reach_running(jobs bigint[]) returns bigint[]
+language plpgsql as $$
+declare
+  locked bigint[];
+  given_back bigint[];
+begin
+  select coalesce(array_agg(q.id), '{}') into locked from (
+    select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
+  with back as (
+    update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
+    where j.id = any (jobs) and j.instance <> all (locked) returning j.id)
+  select coalesce(array_agg(b.id), '{}') into given_back from back b;
+  perform mutirao.reach(array(select j from unnest(jobs) j where j <> all (given_back) order by j), 'running');
+  return given_back;
+end $$;

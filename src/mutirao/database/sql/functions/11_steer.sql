@@ -1,0 +1,221 @@
+-- What people do to instances and jobs: set, repair, cancel, suspend, resume, retry, skip.
+
+create or replace function mutirao.lock_instance(instance bigint) returns mutirao.instance
+language plpgsql as $$
+declare
+  i mutirao.instance;
+begin
+  select * into i from mutirao.instance x where x.id = lock_instance.instance for no key update;
+  if not found then
+    if exists (select from mutirao.closed c where c.id = lock_instance.instance) then
+      perform mutirao.refuse('instance_closed', format('instance %s has ended and takes no more changes', instance));
+    end if;
+    perform mutirao.refuse('unknown_instance', format('there is no instance %s', instance));
+  end if;
+  if i.hold = 'cancelled' then
+    perform mutirao.refuse('instance_cancelled', format('instance %s is being cancelled: it closes when its last running job ends', instance));
+  end if;
+  return i;
+end $$;
+
+create or replace function mutirao.lock_job(job bigint) returns mutirao.job
+language plpgsql as $$
+declare
+  j mutirao.job;
+begin
+  select * into j from mutirao.job x where x.id = lock_job.job;
+  if found then
+    perform mutirao.lock_instance(j.instance);
+    select * into j from mutirao.job x where x.id = lock_job.job for update;
+  end if;
+  if not found then
+    perform mutirao.refuse('unknown_job', format('there is no job %s; it may have ended', job));
+  end if;
+  return j;
+end $$;
+comment on function mutirao.lock_job(bigint) is 'Locks the instance, then the job: the one order in which everybody does.';
+
+create or replace function mutirao.terms_without(reached int[], tasks int[]) returns int[]
+language sql immutable
+return array(select t from unnest(reached) t where t / 8 <> all (tasks));
+
+create or replace function mutirao.version_of(flow int, version int) returns mutirao.version
+language sql stable
+return (select v from mutirao.flow f join mutirao.version v on v.id = case when f.live then f.version else version_of.version end where f.id = version_of.flow);
+comment on function mutirao.version_of(int, int) is 'The version that an instance goes by which was last written under `version`.';
+
+-- One write without a job. The row `w` comes with what the instance is to become; here it gets what follows from that.
+create or replace function mutirao.write(w mutirao.work) returns void
+language plpgsql as $$
+declare
+  refused mutirao.settled;
+  v mutirao.version := mutirao.version_of(w.flow, w.version);
+begin
+  if v.id <> w.version then
+    w.version := v.id;
+    w.state := v.defaults || w.state;
+    w.latest := mutirao.latest_from(w.instance, w.latest, v.named);
+  end if;
+  w.state := case when w.change is null then w.state else w.state || w.change end;
+  w.held := coalesce(w.held, w.pending || w.failed || w.fired);
+  select * into refused from mutirao.settle(array[w], array[w.version], null) s where s.kind = 'refused';
+  if found then
+    perform mutirao.refuse(refused.note ->> 'code', format('instance %s: %s', w.instance, coalesce(
+      case when refused.note ->> 'task' is not null then format('condition of %s: ', refused.note ->> 'task') else '' end || (refused.note ->> 'error'),
+      'the state would be final while jobs are pending; wait for them, or cancel the instance')));
+  end if;
+  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0 and i.hold is null) then
+    perform mutirao.finish_parked(array[w.instance]);
+  end if;
+end $$;
+
+create or replace function mutirao.work_of(i mutirao.instance, kind text, writer text, note jsonb) returns mutirao.work
+language sql stable
+return row(1, kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
+  i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, writer, note)::mutirao.work;
+
+create or replace function mutirao.note(text) returns jsonb
+language sql immutable return case when $1 is not null then jsonb_build_object('reason', $1) end;
+
+------------------------------------------------------------------------------------------------------------------- people
+
+create or replace function mutirao.set_instance(instance bigint, change jsonb, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  w mutirao.work := mutirao.work_of(mutirao.lock_instance(instance), 'set', writer, mutirao.note(reason));
+begin
+  w.change := change;
+  perform mutirao.write(w);
+end $$;
+
+-- A repair corrects the state and lets every condition be looked at as if nothing had failed: failed jobs go, and fire again where
+-- their conditions still hold. A failure that some task handles is no exception, and stays. Whoever repairs a runaway has seen it, so
+-- its firings are counted anew.
+create or replace function mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text, attempt bigint default null) returns void
+language plpgsql as $$
+declare
+  i mutirao.instance := mutirao.lock_instance(instance);
+  v mutirao.version := mutirao.version_of(i.flow, i.version);
+  w mutirao.work := mutirao.work_of(i, 'repair', writer, mutirao.note(reason));
+  undone int[] := array(select unnest(i.failed) except select unnest(v.handled));
+begin
+  if i.reasons is null then
+    perform mutirao.refuse('not_an_exception', format('instance %s is %s: only an exception is repaired; use set', i.id, i.status));
+  end if;
+  delete from mutirao.job j where j.instance = i.id and j.status = 'failed' and j.task = any (undone);
+  w.change := change;
+  w.task := (select f.exception_task from mutirao.flow f where f.id = i.flow);
+  w.job := (select j.id from mutirao.job j where j.instance = i.id and j.task = w.task);
+  w.attempt := attempt;
+  w.failed := array(select unnest(i.failed) except select unnest(undone));
+  w.fired := array(select unnest(i.fired) except select unnest(undone));
+  w.reached := mutirao.terms_without(i.reached, undone);
+  w.latest := i.latest - array(select t.name from mutirao.task t where t.id = any (undone));
+  w.firings := 0;
+  w.reasons := (select jsonb_agg(r) from jsonb_array_elements(i.reasons) r where r ->> 'code' = 'condition_failed' and r ? 'job');
+  perform mutirao.write(w);
+  -- settle looks after the _EXCPT job only of those that still have reasons.
+  perform mutirao.show_exceptions(array[i.id]);
+end $$;
+
+create or replace function mutirao.cancel_instance(instance bigint, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  i mutirao.instance := mutirao.lock_instance(instance);
+  w mutirao.work := mutirao.work_of(i, 'cancel', writer, mutirao.note(reason));
+begin
+  delete from mutirao.job j using mutirao.flow f where j.instance = i.id and f.id = i.flow and (j.status <> 'running' or j.task = f.exception_task);
+  w.pending := array(select j.task from mutirao.job j where j.instance = i.id);
+  w.failed := '{}';
+  w.parked := 0;
+  w.reasons := null;
+  w.hold := 'cancelled';
+  perform mutirao.write(w);
+end $$;
+
+create or replace function mutirao.suspend_instance(instance bigint, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  w mutirao.work := mutirao.work_of(mutirao.lock_instance(instance), 'suspend', writer, mutirao.note(reason));
+begin
+  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting');
+  w.hold := 'suspended';
+  perform mutirao.write(w);
+end $$;
+
+create or replace function mutirao.resume_instance(instance bigint, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  i mutirao.instance := mutirao.lock_instance(instance);
+  w mutirao.work := mutirao.work_of(i, 'resume', writer, mutirao.note(reason));
+begin
+  if i.hold is null then
+    perform mutirao.refuse('not_suspended', format('instance %s is %s: only a suspended instance is resumed', i.id, i.status));
+  end if;
+  update mutirao.job j set status = 'ready' where j.instance = i.id and j.status = 'held';
+  perform mutirao.wake(array[i.flow]);
+  w.hold := null;
+  perform mutirao.write(w);
+end $$;
+
+create or replace function mutirao.retry_job(job bigint, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  j mutirao.job := mutirao.lock_job(job);
+  i mutirao.instance;
+  v mutirao.version;
+  w mutirao.work;
+begin
+  if j.status not in ('failed', 'waiting') then
+    perform mutirao.refuse('job_not_failed', format('job %s is %s: only a job that has failed or waits for another try is retried', job, j.status));
+  end if;
+  select * into i from mutirao.instance x where x.id = j.instance;
+  update mutirao.job x set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status, due_at = null, failures = 0, losses = 0 where x.id = j.id;
+  perform mutirao.wake(array[j.flow]);
+  w := mutirao.work_of(i, 'retry', writer, mutirao.note(reason));
+  w.job := j.id;
+  w.task := j.task;
+  if j.status = 'failed' then
+    w.pending := i.pending || j.task;
+    w.failed := array_remove(i.failed, j.task);
+    v := mutirao.version_of(i.flow, i.version);
+    w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'ready');
+    w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'ready');
+    w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
+  end if;
+  perform mutirao.write(w);
+  perform mutirao.show_exceptions(array[i.id]);
+end $$;
+
+-- The job ends as if it had succeeded, with the change given. In this one look its task is held, or it would fire again at once
+-- wherever the change does not take its condition away.
+create or replace function mutirao.skip_job(job bigint, change jsonb, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  j mutirao.job := mutirao.lock_job(job);
+  i mutirao.instance;
+  v mutirao.version;
+  w mutirao.work;
+begin
+  select * into i from mutirao.instance x where x.id = j.instance;
+  if j.status = 'running' then
+    perform mutirao.refuse('job_running', format('job %s is running at %s: wait for it, or let its lease end', job, j.worker));
+  elsif j.task = (select f.exception_task from mutirao.flow f where f.id = j.flow) then
+    perform mutirao.refuse('job_not_failed', format('job %s stands for the exceptions of instance %s: repair the instance', job, i.id));
+  end if;
+  v := mutirao.version_of(i.flow, i.version);
+  w := mutirao.work_of(i, 'skip', writer, mutirao.note(reason));
+  w.job := j.id;
+  w.task := j.task;
+  w.cause := j.cause;
+  w.change := change;
+  w.pending := array_remove(i.pending, j.task);
+  w.failed := array_remove(i.failed, j.task);
+  w.held := i.pending || i.failed || i.fired;
+  w.parked := i.parked - (j.status = 'parked')::int;
+  w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'succeeded');
+  w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'succeeded');
+  w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
+  perform mutirao.write(w);
+  perform mutirao.show_exceptions(array[i.id]);
+end $$;
