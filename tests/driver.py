@@ -167,7 +167,9 @@ class Engine:
 
     async def renew(self, *jobs: Job, lease: timedelta = LEASE) -> list[int]:
         values = [job.id for job in jobs], [job.attempt for job in jobs], lease
-        return [job for (job,) in await self.rows("select mutirao.renew(%s::bigint[], %s::bigint[], %s)", *values)]
+        return [
+            attempt for (attempt,) in await self.rows("select mutirao.renew(%s::bigint[], %s::bigint[], %s)", *values)
+        ]
 
     async def release(self, *jobs: Job) -> list[int]:
         values = [job.id for job in jobs], [job.attempt for job in jobs]

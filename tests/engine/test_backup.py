@@ -126,7 +126,9 @@ async def test_damaged_file_changes_nothing(server: TestServer, file: Path) -> N
 
 async def test_restore_that_meets_a_schema_of_the_same_name_changes_nothing(server: TestServer, file: Path) -> None:
     async with server.clone() as old, server.empty() as new:
-        await execute(old, "create schema shop; insert into mutirao.flow (name, live, created_at) values ('shop', true, now())")
+        await execute(
+            old, "create schema shop; insert into mutirao.flow (name, live, created_at) values ('shop', true, now())"
+        )
         await backup(old, file)
         await execute(new, "create schema shop")
         with pytest.raises(OperatorError, match=r'"shop" already exists'):

@@ -30,7 +30,7 @@ async def test_who_was_thought_dead_can_neither_complete_nor_fail_nor_renew(engi
         await engine.complete(dead, n=99)
     async with engine.refused("lease_lost"):
         await engine.fail(dead)
-    assert await engine.renew(dead) == [dead.id]
+    assert await engine.renew(dead) == [dead.attempt]
     assert await engine.release(dead) == []
     told, _ = await engine.turn([(dead, {"n": 99})])
     assert [(t.kind, t.job) for t in told] == [("lost", dead.id)]
@@ -70,7 +70,7 @@ async def test_a_renewed_lease_lasts_and_one_that_is_not_ends(engine: Engine) ->
     assert await engine.renew(kept) == []
     await engine.advance(seconds=30)
     assert (await engine.tick())[1] == 1
-    assert await engine.renew(kept, lost) == [lost.id]
+    assert await engine.renew(kept, lost) == [lost.attempt]
 
 
 async def test_the_clock_says_when_it_has_something_to_do(engine: Engine) -> None:

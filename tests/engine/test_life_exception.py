@@ -1,5 +1,7 @@
 """The life of an instance: exceptions, their one job, and their repair."""
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
@@ -121,13 +123,17 @@ async def test_a_repair_that_is_refused_leaves_the_exception_job_with_its_worker
     assert await engine.complete(job, a=9) == "ok"
 
 
-async def test_to_fail_at_the_exception_job_is_to_give_it_back(engine: Engine) -> None:
+async def test_to_fail_at_the_exception_job_is_to_give_it_back_for_later(engine: Engine) -> None:
     instance = await stuck(engine)
-    before = await engine.trace(instance)
-    for _ in range(5):
+    before = await engine.kinds(instance)
+    for pause in (timedelta(seconds=0.2), timedelta(seconds=2), timedelta(seconds=20)):
         await engine.fail_for_good(await engine.take("f", "_EXCPT"))
+        assert await engine.jobs(instance) == {"_EXCPT": "waiting"}
+        assert await engine.claim("f", "_EXCPT") == []
+        await engine.advance(seconds=pause.total_seconds())
+        await engine.tick()
     assert await engine.jobs(instance) == {"_EXCPT": "ready"}
-    assert await engine.trace(instance) == before
+    assert await engine.kinds(instance) == [*before, "retry", "retry", "retry"]
 
 
 async def test_a_lease_on_the_exception_job_that_ends_gives_it_to_another(engine: Engine) -> None:

@@ -180,6 +180,6 @@ async def test_a_parked_job_is_neither_claimed_nor_renewed_nor_completed_again(e
     job = await engine.take("race", "a")
     await engine.complete(job, winner="a")
     assert await engine.claim("race", "a") == []
-    assert await engine.renew(job) == [job.id]
+    assert await engine.renew(job) == [job.attempt]
     async with engine.refused("lease_lost"):
         await engine.complete(job, a="x")

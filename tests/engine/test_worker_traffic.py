@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 from worker_stage import HOUR, Stage, stage_on, until
 
 from mutirao import Change, Flow, Job, RequestError, task
@@ -302,3 +303,38 @@ async def test_change_that_takes_too_long_to_look_at_is_parked_alone(
     assert found.reasons[0]["code"] == "condition_failed"
     [(kept,)] = await stage.rows("select change from mutirao.job where instance = %s and status = 'parked'", poison)
     assert kept == {"result": "poison"}
+
+
+async def test_a_place_with_little_room_does_not_make_small_batches_for_the_others(stage: Stage) -> None:
+    """Two transactional jobs fit; a hundred of the others still come in a few transactions, not in fifty."""
+    held = asyncio.Event()
+
+    class Wide(Flow):
+        kind: str
+        done: bool = False
+        final = "done"
+
+        @task(when="kind = 'loop'")
+        async def wait(self) -> Change:
+            await held.wait()
+            return {"done": True}
+
+        @task(when="kind = 'transaction'", transactional=True)
+        async def write(self, connection: AsyncConnection[Any]) -> Change:
+            await connection.execute("select 1")
+            return {"done": True}
+
+    await stage.engine.apply(Wide)
+    await stage.engine.start_many([Wide(kind="loop") for _ in range(100)])
+    await stage.engine.start_many([Wide(kind="transaction") for _ in range(20)])
+    async with stage.working(Wide, transactions=1):
+
+        async def all_are_held() -> bool:
+            [(running,)] = await stage.rows("select count(*) from mutirao.job where status = 'running'")
+            return bool(running == 100)
+
+        await until(all_are_held)
+        [(turns,)] = await stage.rows("select count(distinct xmin::text) from mutirao.job where status = 'running'")
+        assert turns <= 25
+        held.set()
+        await stage.all_close("wide", 120)

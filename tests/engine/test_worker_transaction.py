@@ -404,3 +404,30 @@ async def test_transaction_of_a_lost_lease_is_rolled_back(stage: Stage) -> None:
         await until(lambda: no_transaction_is_open(stage))
     assert await payments(stage) == 1
     assert [row.attempt for row in await stage.engine.trace(started)] == [None, calls[1]]
+
+
+async def test_a_blocking_function_that_timed_out_keeps_its_place_until_it_returns(stage: Stage) -> None:
+    begun: list[int] = []
+    go = threading.Event()
+
+    class Stuck(Paid):
+        @task(when="not paid", transactional=True, timeout=timedelta(milliseconds=100), retries=0)
+        def pay(self, job: Job, connection: Connection[Any]) -> Change:
+            connection.execute("select 1")
+            begun.append(job.instance_id)
+            go.wait()
+            return {"paid": True}
+
+    await stage.engine.apply(Stuck)
+    async with stage.working(Stuck, transactions=1):
+        first = await stage.engine.start(Stuck())
+        await stage.comes_to(first, "open.exception")
+        second = await stage.engine.start(Stuck())
+        await stage.job_comes_to(second, "running")
+        assert begun == [first]
+        go.set()
+
+        async def second_has_begun() -> bool:
+            return second in begun
+
+        await until(second_has_begun)

@@ -234,7 +234,7 @@ async def test_a_renewal_waits_for_nobody_who_ends_those_jobs(engine: Engine) ->
         assert lost == []  # neither is: one is renewed, the other is about to end
         await run(ending, COMPLETE, first.id, first.attempt, Jsonb({"b0": 1}))
         await ending.commit()
-    assert await engine.renew(first, second) == [first.id, second.id]
+    assert await engine.renew(first, second) == [first.attempt, second.attempt]
 
 
 async def test_two_clocks_share_the_work(engine: Engine) -> None:

@@ -151,7 +151,7 @@ async def test_handlers_have_all_that_a_worker_needs() -> None:
     book, apologise, pay = Travel.handlers.values()
     assert (book.flow, book.task, book.is_async, book.transactional) == ("travel", "book_hotel", True, False)
     assert (book.wants_job, apologise.wants_job, pay.wants_job) == (False, True, True)
-    assert (book.wants_connection, pay.wants_connection, pay.transactional) == (False, True, True)
+    assert (book.signature.connection, pay.signature.connection, pay.transactional) == (None, "connection", True)
 
     assert await book.call(book.load(b'{"stage":"new"}')) == {"hotel": "Ritz (new)"}
     assert apologise.call(Travel(), JOB) == {"stage": "sorry 3"}
@@ -332,7 +332,7 @@ def test_a_name_imported_for_type_checkers_only_is_known_by_its_name() -> None:
         async def walk(self, link: AsyncConnection[Any], verbose: bool = False) -> Change:
             return {"x": (link, verbose)}
 
-    assert all(each.wants_connection for each in Late.handlers.values())
+    assert [each.signature.connection for each in Late.handlers.values()] == ["link", "link"]
 
 
 def test_overriding_a_task_without_the_decorator_is_refused() -> None:

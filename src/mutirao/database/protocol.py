@@ -47,6 +47,9 @@ class Done(NamedTuple):
     postponed: int = 0
 
 
+CLOCK_DUTIES = ("retries", "leases", "versions")
+
+
 class Ticked(NamedTuple):
     """What a clock did, and in how many seconds it has something to do again."""
 
@@ -92,9 +95,10 @@ class Line:
         )
         return [Told._make(row) for row in await self._call("turn", values, _refusal_of_turn)]
 
-    async def renew(self, jobs: Sequence[int], attempts: Sequence[int], lease: timedelta) -> list[int]:
-        """Prolong leases; answers the jobs whose lease is lost."""
-        return [job for (job,) in await self._call("renew", (list(jobs), list(attempts), lease))]
+    async def renew(self, leased: Sequence[tuple[int, int]], lease: timedelta) -> list[int]:
+        """Prolong the leases of these jobs and attempts; answers the attempts that have lost theirs."""
+        values = (numbers(job for job, _ in leased), numbers(attempt for _, attempt in leased), lease)
+        return [attempt for (attempt,) in await self._call("renew", values)]
 
     async def release(self, jobs: Sequence[int], attempts: Sequence[int]) -> None:
         await self._call("release", (list(jobs), list(attempts)))
@@ -103,8 +107,20 @@ class Line:
         await self._call("park", (job, attempt, change, problem))
 
     async def tick(self) -> Ticked:
-        rows = await self._call("turn_clock", ())
-        return Ticked._make(rows[0])
+        """All duties of a clock, each in a transaction of its own: where one cannot be done, the others still are."""
+        done, failed = [], []
+        for duty in CLOCK_DUTIES:
+            try:
+                done += [Ticked._make(row) for row in await self._call("turn_clock", (duty,))]
+            except MutiraoError as error:
+                if is_lost(error):
+                    raise
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return Ticked(
+            sum(t.woken for t in done), sum(t.ended for t in done), sum(t.looked for t in done), done[-1].next_in
+        )
 
     async def close(self) -> None:
         if self._connection is not None:

@@ -40,10 +40,6 @@ class Handler:
     def wants_job(self) -> bool:
         return self.signature.job is not None
 
-    @property
-    def wants_connection(self) -> bool:
-        return self.signature.connection is not None
-
     def call(self, state: Any, job: Job | None = None, connection: Any = None) -> Any:
         """Call the function; what it returns is a change, or when `is_async` something to await for one."""
         signature = self.signature

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 
 from mutirao.database.protocol import Done, Line
 from mutirao.language.handler import Handler
@@ -20,6 +21,20 @@ _SHORTEST_PAUSE = 0.005
 _LONGEST_PAUSE = 1.0
 
 
+class Place(Enum):
+    """Where a job is done. Each place has room of its own."""
+
+    LOOP = "loop"
+    THREAD = "thread"
+    TRANSACTION = "transaction"
+
+    @classmethod
+    def of(cls, handler: Handler) -> "Place":
+        if handler.transactional:
+            return cls.TRANSACTION
+        return cls.LOOP if handler.is_async else cls.THREAD
+
+
 class Desk:
     """Jobs are known by their attempt, which is never used twice.
 
@@ -32,6 +47,7 @@ class Desk:
         self.running: dict[int, Running] = {}
         self.ended: deque[Done] = deque()
         self.postponed: dict[int, Done] = {}
+        self._being_reported: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
         self._reporting = reporting
@@ -44,11 +60,15 @@ class Desk:
     def is_empty(self) -> bool:
         return not (self.running or self.ended or self.postponed)
 
-    def room_for(self, handler: Handler) -> int:
-        """How many more jobs of this handler can be begun soon."""
-        if handler.transactional:
-            return self._transactions.room
-        return sys.maxsize if handler.is_async else self._threads.room
+    def room_in(self, place: Place) -> int:
+        """How many more jobs can be begun there soon."""
+        match place:
+            case Place.LOOP:
+                return sys.maxsize
+            case Place.THREAD:
+                return self._threads.room
+            case Place.TRANSACTION:
+                return self._transactions.room
 
     def begin(self, jobs: Iterable[Running]) -> None:
         for running in jobs:
@@ -56,17 +76,25 @@ class Desk:
             self.running[told.attempt] = running
             if told.timeout is not None:
                 running.timer = self._loop.call_later(told.timeout, self._time_out, running)
-            if running.handler.transactional:
-                self._transactions.submit(running)
-            elif running.handler.is_async:
-                running.task = self._loop.create_task(self._run_async(running))
-            else:
-                self._threads.submit(running)
+            match Place.of(running.handler):
+                case Place.LOOP:
+                    running.task = self._loop.create_task(self._run_async(running))
+                case Place.THREAD:
+                    self._threads.submit(running)
+                case Place.TRANSACTION:
+                    self._transactions.submit(running)
         self._transactions.dispatch()
         self._threads.dispatch()
 
     def take_ended(self, most: int) -> list[Done]:
-        return [self.ended.popleft() for _ in range(min(most, len(self.ended)))]
+        """To be reported now. They stay ours until `reported`: that may take long where one of them spoils the report."""
+        batch = [self.ended.popleft() for _ in range(min(most, len(self.ended)))]
+        self._being_reported |= {done.attempt: done for done in batch}
+        return batch
+
+    def reported(self, batch: Sequence[Done]) -> None:
+        for done in batch:
+            self._being_reported.pop(done.attempt, None)
 
     def report(self, done: Done) -> None:
         """Let something be reported with the next turn."""
@@ -82,7 +110,8 @@ class Desk:
     def leased(self) -> list[tuple[int, int]]:
         """Job and attempt of everything whose lease must be kept up."""
         running = [(each.told.job, each.told.attempt) for each in self.running.values()]
-        return running + [(each.job, each.attempt) for each in (*self.postponed.values(), *self.ended)]
+        ended = (*self._being_reported.values(), *self.postponed.values(), *self.ended)
+        return running + [(each.job, each.attempt) for each in ended]
 
     def withdraw(self) -> list[Running]:
         """What has been leased but not begun: taken off the desk."""

@@ -141,7 +141,7 @@ class Threads:
             hop.size -= 1
 
 
-async def in_thread(function: Callable[[], T]) -> T:
+def in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
     """Run a function in a thread of its own. Unlike asyncio's own way, the process may end before it does."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -163,7 +163,7 @@ async def in_thread(function: Callable[[], T]) -> T:
             _call_on(loop, settle, result, None)
 
     threading.Thread(target=run, name="mutirao-transaction", daemon=True).start()
-    return await future
+    return future
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> bool:

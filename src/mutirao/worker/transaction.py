@@ -63,6 +63,7 @@ class Transactions:
         self._queue: deque[Running] = deque()
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._threads: dict[Running, asyncio.Future[None]] = {}
 
     async def end(self, within: float) -> None:
         """Let what was cancelled roll back and close its connection."""
@@ -99,8 +100,15 @@ class Transactions:
             self._finished(running, await self._attempt(running))
         finally:
             timer.cancel()
-            self._under_way -= 1
-            self.dispatch()
+            thread = self._threads.pop(running, None)
+            if thread is None or thread.done():
+                self._free()
+            else:  # a thread cannot be stopped: its place is taken until it comes back
+                thread.add_done_callback(self._free)
+
+    def _free(self, _: object = None) -> None:
+        self._under_way -= 1
+        self.dispatch()
 
     def _stop(self, running: Running) -> None:
         text = f"its transaction did not end within {self._limit:g} s, the longest that this worker allows"
@@ -115,7 +123,8 @@ class Transactions:
                 if running.handler.is_async:
                     await self._do_async(running)
                 else:
-                    await in_thread(partial(self._do_blocking, running))
+                    self._threads[running] = in_thread(partial(self._do_blocking, running))
+                    await asyncio.shield(self._threads[running])
                 return Outcome(is_written=True)
             except _Undo as undone:
                 return undone.outcome

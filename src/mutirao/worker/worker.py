@@ -15,9 +15,10 @@ import asyncio
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +29,7 @@ from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
 from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
 from mutirao.worker.clock import Clock
-from mutirao.worker.desk import Desk
+from mutirao.worker.desk import Desk, Place
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Running
 
@@ -38,6 +39,14 @@ _LANES = 2
 _MOST_IN_A_TURN = 200
 # How long a worker that stops at once waits for the server to take its last words.
 _LAST_WORDS_SECONDS = 2
+
+
+class _Appetite(NamedTuple):
+    """What a turn asks for. `is_whole`: of everything that we have room for."""
+
+    room: int
+    tasks: list[int]
+    is_whole: bool
 
 
 class Worker:
@@ -57,6 +66,8 @@ class Worker:
         self.ready = asyncio.Event()
         """Set once its flows are in place and it listens: from then on nothing that is started escapes it."""
         self._handlers: dict[int, Handler] = {}
+        self._tasks: dict[Place, list[int]] = {}
+        self._leading = deque(Place)
         self._flow_numbers: set[str] = set()
         self._woken = asyncio.Event()
         self._maybe_more = True
@@ -129,6 +140,8 @@ class Worker:
             numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
             self._flow_numbers.add(str(flow_number))
             self._handlers |= {numbers[task]: handler for task, handler in tasks.items()}
+        for number, handler in self._handlers.items():
+            self._tasks.setdefault(Place.of(handler), []).append(number)
 
     # Waking
 
@@ -160,7 +173,7 @@ class Worker:
         line = Line(self._engine.url, f"{self.name} lane {number}")
         try:
             while not self._is_through():
-                if self._desk.ended or (self._maybe_more and self._appetite()[0]):
+                if self._desk.ended or (self._maybe_more and self._appetite().room):
                     await self._turn(line)
                 else:
                     self._woken.clear()
@@ -176,19 +189,24 @@ class Worker:
             self._wake()  # the other lane, too
         return through
 
-    def _appetite(self) -> tuple[int, list[int]]:
-        """How many more jobs we may ask for, and of which tasks: not of those that would only lie about here."""
+    def _appetite(self) -> _Appetite:
+        """How many more jobs we may ask for, and of which tasks: not of those that would only lie about here.
+
+        A turn asks with one number for all tasks, and places differ in the room they have. So the places lead in turns:
+        the leader's room is asked for, and those that have less are left out this time. A place with little room does
+        not slow down the others, nor do they keep it waiting.
+        """
         # What another turn has asked for already is not asked for twice.
-        room = min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for)
-        if self._stopping or room <= 0:
-            return 0, []
-        tasks = []
-        for number, handler in self._handlers.items():
-            possible = self._desk.room_for(handler)
-            if possible > 0:
-                tasks.append(number)
-                room = min(room, possible)
-        return (room, tasks) if tasks else (0, [])
+        most = min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for)
+        if self._stopping or most <= 0:
+            return _Appetite(0, [], is_whole=True)
+        rooms = {place: room for place in self._tasks if (room := min(most, self._desk.room_in(place))) > 0}
+        leader = next((place for place in self._leading if place in rooms), None)
+        if leader is None:
+            return _Appetite(0, [], is_whole=True)
+        asked = [place for place, room in rooms.items() if room >= rooms[leader]]
+        tasks = [number for place in asked for number in self._tasks[place]]
+        return _Appetite(rooms[leader], tasks, is_whole=len(asked) == len(rooms))
 
     async def _turn(self, line: Line) -> None:
         """Report what has ended, until it is certain that the database has it, and take up what comes back."""
@@ -208,12 +226,14 @@ class Worker:
                     await backoff.wait()
                     await self._engine.revive()
         finally:
+            self._desk.reported(batch)
             self._turns -= 1
 
     async def _exchange(self, line: Line, batch: Sequence[Done]) -> list[Told]:
-        room, tasks = self._appetite()
+        room, tasks, is_whole = self._appetite()
+        self._leading.rotate(-1)
         self._asked_for += room
-        if room:
+        if room and is_whole:
             self._maybe_more = False
         try:
             told = await line.turn(self.name, batch, tasks, room, self._lease)
@@ -276,18 +296,18 @@ class Worker:
     async def _renew_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
-            leased = dict(self._desk.leased())
+            leased = self._desk.leased()
             if not leased:
                 continue
             try:
-                lost = await self._line.renew(list(leased), list(leased.values()), self._lease)
+                lost = await self._line.renew(leased, self._lease)
             except MutiraoError as error:
                 if not is_lost(error):
                     raise
                 log.warning("leases are not renewed: %s", error)
                 continue
-            for job in lost:
-                self._desk.lose(leased[job])
+            for attempt in lost:
+                self._desk.lose(attempt)
 
     async def _give_back(self, jobs: Sequence[Running]) -> None:
         """When the server is gone they come back by themselves, with the end of their lease."""

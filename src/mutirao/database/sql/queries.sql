@@ -4,7 +4,7 @@
 select kind, job, attempt, instance, task, failures, timeout, state, note
 from mutirao.turn(%s, %s::bigint[], %s::bigint[], %s::jsonb[], %s::jsonb[], %s::int[], %s, %s)
 
--- renew: prolongs leases and answers the jobs whose lease is lost
+-- renew: prolongs leases and answers the attempts that have lost theirs
 select * from mutirao.renew(%s::bigint[], %s::bigint[], %s)
 
 -- release: gives jobs back untouched
@@ -16,8 +16,8 @@ select mutirao.park_attempt(%s, %s, %s::jsonb, %s::jsonb)
 -- complete_here: ends a job inside the transaction that did its work
 select mutirao.complete_here(%s, %s, %s::jsonb)
 
--- turn_clock: one turn of a clock; when it should turn again, in seconds
-select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock()
+-- turn_clock: one duty of a clock; and in how many seconds it should turn again
+select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock(duty => %s)
 
 -- task_ids: the numbers of a flow's tasks, and the flow's own
 select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where f.name = %s

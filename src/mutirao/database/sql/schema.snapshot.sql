@@ -118,7 +118,6 @@ CREATE TYPE mutirao.taken AS (
 );
 
 CREATE TYPE mutirao.verdict AS (
-	n integer,
 	outcome text,
 	kind text,
 	instance bigint,
@@ -128,12 +127,12 @@ CREATE TYPE mutirao.verdict AS (
 	task integer,
 	attempt bigint,
 	change jsonb,
-	reasons jsonb,
 	problem jsonb,
-	parked integer,
 	writer text,
 	trace bigint
 );
+
+COMMENT ON TYPE mutirao.verdict IS 'What settling found about a row that did not simply go well.';
 
 CREATE TYPE mutirao.work AS (
 	n integer,
@@ -1345,9 +1344,17 @@ begin
       if e.error is null then
         perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
       end if;
-      update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
-        attempt = null, worker = null, lease_until = null, deadline_at = null
+      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
+        status = case when i.hold is not null then 'held' when e.error is not null then 'waiting' else 'ready' end::mutirao.job_status,
+        due_at = case when i.hold is null and e.error is not null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end,
+        failures = case when e.error is not null then j.failures + 1 else 0 end
       from mutirao.instance i where j.id = e.job and i.id = j.instance;
+      if e.error is not null then
+        insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
+        select i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'retry', e.job, e.task, e.attempt, e.cause, i.status, e.writer, e.error, mutirao.now()
+        from mutirao.instance i where i.id = e.instance;
+        perform pg_notify('mutirao', 'clock');
+      end if;
     exception when others then
       if sqlstate not like 'MU%' then raise; end if;
       return next row('refused', e.job, e.attempt, e.instance, e.task, null, null, null,
@@ -2137,13 +2144,19 @@ begin
     perform mutirao.release(array[j.id], array[j.attempt]);
     return;
   end if;
-  perform mutirao.park(array[row(1, case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
-    j.id, j.task, j.attempt, change, i.reasons, problem, i.parked, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
+  perform mutirao.park(array[row(case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
+    j.id, j.task, j.attempt, change, problem, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
   from mutirao.instance i where i.id = j.instance;
   perform mutirao.show_exceptions(array[j.instance]);
 end $$;
 
 COMMENT ON FUNCTION mutirao.park_attempt(job bigint, attempt bigint, change jsonb, problem jsonb) IS 'Parks a job whose change cannot be written now and says why: a transactional task (without a change: it will run again), or a condition that took too long.';
+
+CREATE FUNCTION mutirao.pause_before(failures integer, backoff interval) RETURNS interval
+    LANGUAGE sql
+    RETURN (LEAST((backoff * ((10)::double precision ^ (LEAST(failures, 6))::double precision)), GREATEST(backoff, '00:05:00'::interval)) * ((0.5)::double precision + random()));
+
+COMMENT ON FUNCTION mutirao.pause_before(failures integer, backoff interval) IS 'How long to wait after the first failure, the second, …: ten times as long each time, five minutes at most, and never all at once.';
 
 CREATE FUNCTION mutirao.reach(jobs bigint[], state text) RETURNS void
     LANGUAGE plpgsql
@@ -2323,11 +2336,11 @@ begin
     order by j.id for no key update of j skip locked)
   update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at) from held h where j.id = h.id;
   return query
-    select x.job from unnest(jobs, attempts) x(job, attempt)
+    select x.attempt from unnest(jobs, attempts) x(job, attempt)
     where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt);
 end $$;
 
-COMMENT ON FUNCTION mutirao.renew(jobs bigint[], attempts bigint[], lease interval) IS 'Prolongs leases. Answers the jobs whose lease is lost.';
+COMMENT ON FUNCTION mutirao.renew(jobs bigint[], attempts bigint[], lease interval) IS 'Prolongs leases. Answers the attempts that have lost theirs.';
 
 CREATE FUNCTION mutirao.repair_instance(instance bigint, change jsonb, writer text, reason text, attempt bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE plpgsql
@@ -2454,7 +2467,7 @@ begin
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
-      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ least(a.failures, 6), greatest(a.backoff, interval '5 minutes')) * (0.5 + random()) end
+      due_at = case when a.hold is null then at + mutirao.pause_before(a.failures, a.backoff) end
     from again a where j.id = a.job
     returning j.id, j.watched),
   traced as (
@@ -2520,9 +2533,24 @@ begin
       and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
         and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))))));
 
+  -- Everything about a row is worked out in one pass: each lateral step names what those after it need, and its `offset 0` keeps
+  -- the planner from working it out again at every place that uses it.
   with judged as materialized (
-    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, v.searchable, f.exception_task,
+    select w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed,
+      w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note, w.problem,
+      v.watched, v.searchable, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
+      case when v.once = '{}' or s.starts = '{}' then w.fired else w.fired || array(select unnest(s.starts) intersect select unnest(v.once)) end as fired,
+      case when v.terms = '{}' or s.starts = '{}' then w.reached else mutirao.reached_with(w.reached, v.terms, s.starts, 'ready') end as reached,
+      case when v.named = '{}' or s.starts = '{}' then w.latest else mutirao.latest_with(w.latest, v.named, s.starts, 'ready') end as latest,
       case
+        when o.outcome = 'completed' then 'closed.completed'
+        when o.outcome = 'aborted' then 'closed.aborted'
+        when w.hold = 'suspended' then 'open.notrunning.suspended'
+        when l.left_with is not null then 'open.exception'
+        else 'open.running'
+      end::mutirao.instance_status as status
+    from unnest(work, looked) w join mutirao.version v on v.id = w.version join mutirao.flow f on f.id = w.flow
+    cross join lateral (select case
         when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'problem' else 'raised' end
         when w.hold = 'cancelled' then case when w.pending = '{}' then 'aborted' else 'kept' end
         when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
@@ -2531,64 +2559,50 @@ begin
         when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'stuck' end
         when w.firings + cardinality(w.fires) > v.firing_limit then 'runaway'
         else 'running'
-      end as outcome
-    from unnest(work, looked) w join mutirao.version v on v.id = w.version join mutirao.flow f on f.id = w.flow
-  ),
-  written as materialized (
-    select d.*, case when d.outcome = 'running' then d.fires else '{}' end as starts,
-      case when d.hold is not null or d.reasons is null and d.outcome not in ('stuck', 'runaway', 'raised') then d.reasons else mutirao.reasons_after(d.reasons, case d.outcome
-        when 'stuck' then jsonb_build_object('code', 'nothing_fires')
-        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings)
-        when 'raised' then d.problem end) end as left_with
-    from judged d where d.outcome not in ('problem', 'blocked')
-  ),
-  stated as materialized (
-    select d.*,
-      case
-        when d.outcome = 'completed' then 'closed.completed'
-        when d.outcome = 'aborted' then 'closed.aborted'
-        when d.hold = 'suspended' then 'open.notrunning.suspended'
-        when d.left_with is not null then 'open.exception'
-        else 'open.running'
-      end::mutirao.instance_status as status
-    from written d
+      end as outcome offset 0) a
+    cross join lateral (select a.outcome, a.outcome not in ('problem', 'blocked') as is_written, a.outcome in ('completed', 'aborted') as is_over offset 0) o
+    cross join lateral (select case when o.outcome = 'running' then w.fires else '{}' end as starts offset 0) s
+    cross join lateral (select case
+        when w.hold is not null or w.reasons is null and o.outcome not in ('stuck', 'runaway', 'raised') then w.reasons
+        else mutirao.reasons_after(w.reasons, case o.outcome
+          when 'stuck' then jsonb_build_object('code', 'nothing_fires')
+          when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', w.firings)
+          when 'raised' then w.problem end)
+      end as left_with offset 0) l
   ),
   -- An upsert and not an update: what the planner believes of a table that is empty now and full later decides how it joins, and a
   -- plan that is kept would go on joining so. An upsert finds each row by its key, whatever the planner believes.
   opened as (
     insert into mutirao.instance as i (id, flow, version, status, state, pending, failed, fired, reached, latest, parked, reasons, hold, firings, priority, started_at)
-    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed,
-      case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
-      case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
-      case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
+    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed, d.fired, d.reached, d.latest,
       d.parked, d.left_with, d.hold, d.firings + cardinality(d.starts), d.priority, d.started_at
-    from stated d where d.outcome not in ('completed', 'aborted')
+    from judged d where d.is_written and not d.is_over
     on conflict (id) do update set
       version = excluded.version, status = excluded.status, state = excluded.state, pending = excluded.pending, failed = excluded.failed,
       fired = excluded.fired, reached = excluded.reached, latest = excluded.latest, parked = excluded.parked, reasons = excluded.reasons,
       hold = excluded.hold, firings = excluded.firings
   ),
   ended as (
-    delete from mutirao.instance i where i.id = any (array(select instance from stated where outcome in ('completed', 'aborted')))
+    delete from mutirao.instance i where i.id = any (array(select d.instance from judged d where d.is_over))
   ),
   closed as (
     insert into mutirao.closed (id, flow, version, status, state, fired, reached, latest, firings, priority, started_at, closed_at)
     select d.instance, d.flow, d.version, d.status, d.state, d.fired, d.reached, d.latest, d.firings, d.priority, d.started_at, at
-    from stated d where d.outcome in ('completed', 'aborted')
+    from judged d where d.is_over
   ),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, fired, status, state, writer, note, at)
     select d.instance, d.trace, d.flow, d.version, d.kind, d.job, d.task, d.attempt, d.cause,
       case when d.outcome in ('stuck', 'runaway', 'raised') then array[d.exception_task] else d.starts end,
       d.status, d.state, d.writer, d.note, at
-    from stated d
+    from judged d where d.is_written
   ),
   offered as (
     select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, d.trace, d.state, d.n, f.o,
       mutirao.term(r.task, 'running') = any (d.watched) as watched,
       r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted
-    from stated d cross join unnest(d.starts) with ordinality f(task, o)
+    from judged d cross join unnest(d.starts) with ordinality f(task, o)
     cross join lateral (select r.* from mutirao.rule r where r.version = d.version and r.task = f.task limit 1) r
   ),
   numbered as materialized (
@@ -2606,10 +2620,9 @@ begin
     (select array_agg(row('job', o.id, o.attempt, o.instance, o.task, 0, extract(epoch from o.timeout), o.state, null)::mutirao.settled)
      from numbered o where o.granted),
     (select array_agg(distinct o.flow) from numbered o where o.granted is not true),
-    (select array_agg(row(d.n, d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change,
-       d.reasons, d.problem, d.parked, d.writer, d.trace)::mutirao.verdict order by d.n)
+    (select array_agg(row(d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change, d.problem, d.writer, d.trace)::mutirao.verdict order by d.n)
      from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
-    (select array_agg(d.instance) from stated d where d.searchable <> '{}')
+    (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written)
   into answers, flows, special, searchable;
 
   if flows is not null then
@@ -2801,6 +2814,7 @@ CREATE FUNCTION mutirao.start_instances(flow text, states jsonb[], priority inte
 declare
   f mutirao.flow;
   v mutirao.version;
+  ids bigint[];
   work mutirao.work[];
   looked mutirao.looked[];
   bad record;
@@ -2813,13 +2827,14 @@ begin
     perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));
   end if;
   select * into strict v from mutirao.version x where x.id = f.version;
-  select array_agg(row(x.n, 'start', nextval('mutirao.instance_id'), f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
+  ids := array(select nextval('mutirao.instance_id') from unnest(states));
+  select array_agg(row(x.n, 'start', x.id, f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
       '{}', '{}', '{}', '{}', null, '{}', 0, null, null, 0, start_instances.priority, mutirao.now(), start_instances.writer, null)::mutirao.work order by x.n)
     into work
-  from (select coalesce(s, '{}') as state, n from unnest(states) with ordinality u(s, n)) x;
+  from (select u.id, coalesce(u.state, '{}') as state, u.n from unnest(ids, states) with ordinality u(id, state, n)) x;
   if work is null then return; end if;
   looked := mutirao.look(work, array[v.id]);
-  select w.n, w.problem into bad from unnest(work, looked) w
+  select w.n, w.problem into bad from unnest(looked) with ordinality w(final, fires, problem, n)
   where w.problem is not null or not w.final and w.fires = '{}'
   order by w.n limit 1;
   if found then
@@ -2829,7 +2844,7 @@ begin
           'this initial state is not final and no condition holds on it, so nothing would ever happen')));
   end if;
   perform mutirao.settle(work, array[v.id], null, looked);
-  return query select w.instance from unnest(work) w;
+  return query select unnest(ids);
 end $$;
 
 COMMENT ON FUNCTION mutirao.start_instances(flow text, states jsonb[], priority integer, writer text) IS 'Starts one instance per state, all or none: a state that is not final and fires nothing is rejected, and the whole call with it.';
@@ -2942,21 +2957,6 @@ CREATE FUNCTION mutirao.terms_without(reached integer[], tasks integer[]) RETURN
     LANGUAGE sql IMMUTABLE
     RETURN ARRAY(SELECT t.t FROM unnest(terms_without.reached) t(t) WHERE ((t.t / 8) <> ALL (terms_without.tasks)));
 
-CREATE FUNCTION mutirao.tick(room integer DEFAULT 500, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-begin
-  woken := mutirao.wake_due(room);
-  ended := mutirao.end_leases(room);
-  looked := mutirao.look_again(room);
-  next_at := least(
-    (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
-    (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
-    case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
-end $$;
-
-COMMENT ON FUNCTION mutirao.tick(room integer, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) IS 'One turn of a clock: due retries, ended leases, live instances behind their version. Any number of clocks may run.';
-
 CREATE FUNCTION mutirao.top_priority(tasks integer[], below integer) RETURNS integer
     LANGUAGE sql STABLE
     RETURN (SELECT max(head.priority) AS max FROM unnest(top_priority.tasks) t(id), LATERAL (SELECT j.priority FROM mutirao.job j WHERE ((j.task = t.id) AND (j.status = 'ready'::mutirao.job_status) AND (j.priority < top_priority.below)) ORDER BY j.priority DESC LIMIT 1) head);
@@ -3021,23 +3021,29 @@ end $$;
 
 COMMENT ON FUNCTION mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks integer[], room integer, lease interval) IS 'Ends jobs, each by a change or an error, and leases up to `room` new ones: the whole traffic of a worker.';
 
-CREATE FUNCTION mutirao.turn_clock(room integer DEFAULT 500, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) RETURNS record
-    LANGUAGE sql SECURITY DEFINER
+CREATE FUNCTION mutirao.turn_clock(room integer DEFAULT 500, duty text DEFAULT NULL::text, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    BEGIN ATOMIC
- SELECT tick.woken,
-     tick.ended,
-     tick.looked,
-     tick.next_at
-    FROM mutirao.tick(turn_clock.room) tick(woken, ended, looked, next_at);
-END;
+    AS $$
+begin
+  if duty not in ('retries', 'leases', 'versions') then
+    perform mutirao.refuse('wrong_call', format('a clock has no duty "%s": it has retries, leases and versions', duty));
+  end if;
+  woken := case when duty is null or duty = 'retries' then mutirao.wake_due(room) else 0 end;
+  ended := case when duty is null or duty = 'leases' then mutirao.end_leases(room) else 0 end;
+  looked := case when duty is null or duty = 'versions' then mutirao.look_again(room) else 0 end;
+  next_at := least(
+    (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
+    (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
+    case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
+end $$;
 
-COMMENT ON FUNCTION mutirao.turn_clock(room integer, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) IS 'What a clock process calls.';
+COMMENT ON FUNCTION mutirao.turn_clock(room integer, duty text, OUT woken integer, OUT ended integer, OUT looked integer, OUT next_at timestamp with time zone) IS 'One turn of a clock: due retries, ended leases, live instances behind their version; or one of these duties alone, in a transaction of its own. Any number of clocks may run.';
 
 CREATE FUNCTION mutirao.unknown_name(wanted text, names text[]) RETURNS text
     LANGUAGE sql IMMUTABLE

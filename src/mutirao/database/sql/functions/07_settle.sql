@@ -146,9 +146,24 @@ begin
       and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
         and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))))));
 
+  -- Everything about a row is worked out in one pass: each lateral step names what those after it need, and its `offset 0` keeps
+  -- the planner from working it out again at every place that uses it.
   with judged as materialized (
-    select w.*, nextval('mutirao.trace_id') as trace, v.terms, v.named, v.watched, v.once, v.searchable, f.exception_task,
+    select w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed,
+      w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note, w.problem,
+      v.watched, v.searchable, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
+      case when v.once = '{}' or s.starts = '{}' then w.fired else w.fired || array(select unnest(s.starts) intersect select unnest(v.once)) end as fired,
+      case when v.terms = '{}' or s.starts = '{}' then w.reached else mutirao.reached_with(w.reached, v.terms, s.starts, 'ready') end as reached,
+      case when v.named = '{}' or s.starts = '{}' then w.latest else mutirao.latest_with(w.latest, v.named, s.starts, 'ready') end as latest,
       case
+        when o.outcome = 'completed' then 'closed.completed'
+        when o.outcome = 'aborted' then 'closed.aborted'
+        when w.hold = 'suspended' then 'open.notrunning.suspended'
+        when l.left_with is not null then 'open.exception'
+        else 'open.running'
+      end::mutirao.instance_status as status
+    from unnest(work, looked) w join mutirao.version v on v.id = w.version join mutirao.flow f on f.id = w.flow
+    cross join lateral (select case
         when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'problem' else 'raised' end
         when w.hold = 'cancelled' then case when w.pending = '{}' then 'aborted' else 'kept' end
         when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
@@ -157,64 +172,50 @@ begin
         when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'stuck' end
         when w.firings + cardinality(w.fires) > v.firing_limit then 'runaway'
         else 'running'
-      end as outcome
-    from unnest(work, looked) w join mutirao.version v on v.id = w.version join mutirao.flow f on f.id = w.flow
-  ),
-  written as materialized (
-    select d.*, case when d.outcome = 'running' then d.fires else '{}' end as starts,
-      case when d.hold is not null or d.reasons is null and d.outcome not in ('stuck', 'runaway', 'raised') then d.reasons else mutirao.reasons_after(d.reasons, case d.outcome
-        when 'stuck' then jsonb_build_object('code', 'nothing_fires')
-        when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', d.firings)
-        when 'raised' then d.problem end) end as left_with
-    from judged d where d.outcome not in ('problem', 'blocked')
-  ),
-  stated as materialized (
-    select d.*,
-      case
-        when d.outcome = 'completed' then 'closed.completed'
-        when d.outcome = 'aborted' then 'closed.aborted'
-        when d.hold = 'suspended' then 'open.notrunning.suspended'
-        when d.left_with is not null then 'open.exception'
-        else 'open.running'
-      end::mutirao.instance_status as status
-    from written d
+      end as outcome offset 0) a
+    cross join lateral (select a.outcome, a.outcome not in ('problem', 'blocked') as is_written, a.outcome in ('completed', 'aborted') as is_over offset 0) o
+    cross join lateral (select case when o.outcome = 'running' then w.fires else '{}' end as starts offset 0) s
+    cross join lateral (select case
+        when w.hold is not null or w.reasons is null and o.outcome not in ('stuck', 'runaway', 'raised') then w.reasons
+        else mutirao.reasons_after(w.reasons, case o.outcome
+          when 'stuck' then jsonb_build_object('code', 'nothing_fires')
+          when 'runaway' then jsonb_build_object('code', 'runaway', 'firings', w.firings)
+          when 'raised' then w.problem end)
+      end as left_with offset 0) l
   ),
   -- An upsert and not an update: what the planner believes of a table that is empty now and full later decides how it joins, and a
   -- plan that is kept would go on joining so. An upsert finds each row by its key, whatever the planner believes.
   opened as (
     insert into mutirao.instance as i (id, flow, version, status, state, pending, failed, fired, reached, latest, parked, reasons, hold, firings, priority, started_at)
-    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed,
-      case when d.once = '{}' then d.fired else d.fired || array(select unnest(d.starts) intersect select unnest(d.once)) end,
-      case when d.terms = '{}' then d.reached else mutirao.reached_with(d.reached, d.terms, d.starts, 'ready') end,
-      case when d.named = '{}' then d.latest else mutirao.latest_with(d.latest, d.named, d.starts, 'ready') end,
+    select d.instance, d.flow, d.version, d.status, d.state, d.pending || d.starts, d.failed, d.fired, d.reached, d.latest,
       d.parked, d.left_with, d.hold, d.firings + cardinality(d.starts), d.priority, d.started_at
-    from stated d where d.outcome not in ('completed', 'aborted')
+    from judged d where d.is_written and not d.is_over
     on conflict (id) do update set
       version = excluded.version, status = excluded.status, state = excluded.state, pending = excluded.pending, failed = excluded.failed,
       fired = excluded.fired, reached = excluded.reached, latest = excluded.latest, parked = excluded.parked, reasons = excluded.reasons,
       hold = excluded.hold, firings = excluded.firings
   ),
   ended as (
-    delete from mutirao.instance i where i.id = any (array(select instance from stated where outcome in ('completed', 'aborted')))
+    delete from mutirao.instance i where i.id = any (array(select d.instance from judged d where d.is_over))
   ),
   closed as (
     insert into mutirao.closed (id, flow, version, status, state, fired, reached, latest, firings, priority, started_at, closed_at)
     select d.instance, d.flow, d.version, d.status, d.state, d.fired, d.reached, d.latest, d.firings, d.priority, d.started_at, at
-    from stated d where d.outcome in ('completed', 'aborted')
+    from judged d where d.is_over
   ),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, fired, status, state, writer, note, at)
     select d.instance, d.trace, d.flow, d.version, d.kind, d.job, d.task, d.attempt, d.cause,
       case when d.outcome in ('stuck', 'runaway', 'raised') then array[d.exception_task] else d.starts end,
       d.status, d.state, d.writer, d.note, at
-    from stated d
+    from judged d where d.is_written
   ),
   offered as (
     select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, d.trace, d.state, d.n, f.o,
       mutirao.term(r.task, 'running') = any (d.watched) as watched,
       r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted
-    from stated d cross join unnest(d.starts) with ordinality f(task, o)
+    from judged d cross join unnest(d.starts) with ordinality f(task, o)
     cross join lateral (select r.* from mutirao.rule r where r.version = d.version and r.task = f.task limit 1) r
   ),
   numbered as materialized (
@@ -232,10 +233,9 @@ begin
     (select array_agg(row('job', o.id, o.attempt, o.instance, o.task, 0, extract(epoch from o.timeout), o.state, null)::mutirao.settled)
      from numbered o where o.granted),
     (select array_agg(distinct o.flow) from numbered o where o.granted is not true),
-    (select array_agg(row(d.n, d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change,
-       d.reasons, d.problem, d.parked, d.writer, d.trace)::mutirao.verdict order by d.n)
+    (select array_agg(row(d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change, d.problem, d.writer, d.trace)::mutirao.verdict order by d.n)
      from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
-    (select array_agg(d.instance) from stated d where d.searchable <> '{}')
+    (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written)
   into answers, flows, special, searchable;
 
   if flows is not null then

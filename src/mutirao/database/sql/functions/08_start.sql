@@ -6,6 +6,7 @@ language plpgsql as $$
 declare
   f mutirao.flow;
   v mutirao.version;
+  ids bigint[];
   work mutirao.work[];
   looked mutirao.looked[];
   bad record;
@@ -18,13 +19,14 @@ begin
     perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));
   end if;
   select * into strict v from mutirao.version x where x.id = f.version;
-  select array_agg(row(x.n, 'start', nextval('mutirao.instance_id'), f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
+  ids := array(select nextval('mutirao.instance_id') from unnest(states));
+  select array_agg(row(x.n, 'start', x.id, f.id, v.id, null, null, null, null, x.state, v.defaults || x.state,
       '{}', '{}', '{}', '{}', null, '{}', 0, null, null, 0, start_instances.priority, mutirao.now(), start_instances.writer, null)::mutirao.work order by x.n)
     into work
-  from (select coalesce(s, '{}') as state, n from unnest(states) with ordinality u(s, n)) x;
+  from (select u.id, coalesce(u.state, '{}') as state, u.n from unnest(ids, states) with ordinality u(id, state, n)) x;
   if work is null then return; end if;
   looked := mutirao.look(work, array[v.id]);
-  select w.n, w.problem into bad from unnest(work, looked) w
+  select w.n, w.problem into bad from unnest(looked) with ordinality w(final, fires, problem, n)
   where w.problem is not null or not w.final and w.fires = '{}'
   order by w.n limit 1;
   if found then
@@ -34,7 +36,7 @@ begin
           'this initial state is not final and no condition holds on it, so nothing would ever happen')));
   end if;
   perform mutirao.settle(work, array[v.id], null, looked);
-  return query select w.instance from unnest(work) w;
+  return query select unnest(ids);
 end $$;
 comment on function mutirao.start_instances(text, jsonb[], int, text) is
   'Starts one instance per state, all or none: a state that is not final and fires nothing is rejected, and the whole call with it.';

@@ -73,6 +73,12 @@ begin
   perform mutirao.show_exceptions(instances);
 end $$;
 
+create or replace function mutirao.pause_before(failures int, backoff interval) returns interval
+language sql volatile
+return least(backoff * 10 ^ least(failures, 6), greatest(backoff, interval '5 minutes')) * (0.5 + random());
+comment on function mutirao.pause_before(int, interval) is
+  'How long to wait after the first failure, the second, …: ten times as long each time, five minutes at most, and never all at once.';
+
 -- An attempt has failed: another try is due later, unless none is left, or the task said that trying is of no use.
 create or replace function mutirao.retry_later(entries mutirao.entry[]) returns bigint[]
 language plpgsql as $$
@@ -93,7 +99,7 @@ begin
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
-      due_at = case when a.hold is null then at + least(a.backoff * 10 ^ least(a.failures, 6), greatest(a.backoff, interval '5 minutes')) * (0.5 + random()) end
+      due_at = case when a.hold is null then at + mutirao.pause_before(a.failures, a.backoff) end
     from again a where j.id = a.job
     returning j.id, j.watched),
   traced as (
@@ -113,7 +119,8 @@ begin
   return retried;
 end $$;
 
--- To take the _EXCPT job and write is a repair; it ends with its last reason. To fail at it is to give it back.
+-- To take the _EXCPT job and write is a repair; it ends with its last reason. To fail at it is to give it back,
+-- for another try after a pause.
 create or replace function mutirao.finish_exceptions(entries mutirao.entry[]) returns setof mutirao.settled
 language plpgsql as $$
 declare
@@ -124,9 +131,17 @@ begin
       if e.error is null then
         perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
       end if;
-      update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status,
-        attempt = null, worker = null, lease_until = null, deadline_at = null
+      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
+        status = case when i.hold is not null then 'held' when e.error is not null then 'waiting' else 'ready' end::mutirao.job_status,
+        due_at = case when i.hold is null and e.error is not null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end,
+        failures = case when e.error is not null then j.failures + 1 else 0 end
       from mutirao.instance i where j.id = e.job and i.id = j.instance;
+      if e.error is not null then
+        insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
+        select i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'retry', e.job, e.task, e.attempt, e.cause, i.status, e.writer, e.error, mutirao.now()
+        from mutirao.instance i where i.id = e.instance;
+        perform pg_notify('mutirao', 'clock');
+      end if;
     exception when others then
       if sqlstate not like 'MU%' then raise; end if;
       return next row('refused', e.job, e.attempt, e.instance, e.task, null, null, null,

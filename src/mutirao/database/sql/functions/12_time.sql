@@ -135,15 +135,20 @@ begin
   return cardinality(behind);
 end $$;
 
-create or replace function mutirao.tick(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
-language plpgsql as $$
+create or replace function mutirao.turn_clock(room int default 500, duty text default null, out woken int, out ended int, out looked int, out next_at timestamptz)
+language plpgsql security definer as $$
 begin
-  woken := mutirao.wake_due(room);
-  ended := mutirao.end_leases(room);
-  looked := mutirao.look_again(room);
+  if duty not in ('retries', 'leases', 'versions') then
+    perform mutirao.refuse('wrong_call', format('a clock has no duty "%s": it has retries, leases and versions', duty));
+  end if;
+  woken := case when duty is null or duty = 'retries' then mutirao.wake_due(room) else 0 end;
+  ended := case when duty is null or duty = 'leases' then mutirao.end_leases(room) else 0 end;
+  looked := case when duty is null or duty = 'versions' then mutirao.look_again(room) else 0 end;
   next_at := least(
     (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
     (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
     case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
 end $$;
-comment on function mutirao.tick(int) is 'One turn of a clock: due retries, ended leases, live instances behind their version. Any number of clocks may run.';
+comment on function mutirao.turn_clock(int, text) is
+  'One turn of a clock: due retries, ended leases, live instances behind their version; or one of these duties alone, in a transaction of its own. '
+  'Any number of clocks may run.';

@@ -139,10 +139,10 @@ begin
     order by j.id for no key update of j skip locked)
   update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at) from held h where j.id = h.id;
   return query
-    select x.job from unnest(jobs, attempts) x(job, attempt)
+    select x.attempt from unnest(jobs, attempts) x(job, attempt)
     where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt);
 end $$;
-comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the jobs whose lease is lost.';
+comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the attempts that have lost theirs.';
 
 create or replace function mutirao.drop_jobs(jobs bigint[], error text) returns void
 language plpgsql as $$
@@ -188,10 +188,6 @@ end $$;
 comment on function mutirao.release(bigint[], bigint[]) is
   'Gives jobs back untouched, at once. Answers those it could not, because somebody is writing their instances: they come back when the lease ends.';
 
-create or replace function mutirao.turn_clock(room int default 500, out woken int, out ended int, out looked int, out next_at timestamptz)
-language sql security definer begin atomic select * from mutirao.tick(room); end;
-comment on function mutirao.turn_clock(int) is 'What a clock process calls.';
-
 ------------------------------------------------------------------------------------------------------ transactional tasks
 
 -- For a task that does its work in the job's own transaction: the last statement of it. It waits for the instance, since giving up
@@ -234,8 +230,8 @@ begin
     perform mutirao.release(array[j.id], array[j.attempt]);
     return;
   end if;
-  perform mutirao.park(array[row(1, case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
-    j.id, j.task, j.attempt, change, i.reasons, problem, i.parked, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
+  perform mutirao.park(array[row(case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
+    j.id, j.task, j.attempt, change, problem, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
   from mutirao.instance i where i.id = j.instance;
   perform mutirao.show_exceptions(array[j.instance]);
 end $$;

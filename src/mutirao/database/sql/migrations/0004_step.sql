@@ -24,9 +24,10 @@ comment on type mutirao.appetite is
   'Never more than it gave, so that others get their share, and none below the floor: the highest priority that is waiting for it.';
 
 create type mutirao.verdict as (
-  n int, outcome text, kind text, instance bigint, flow int, version int, job bigint, task int, attempt bigint, change jsonb,
-  reasons jsonb, problem jsonb, parked int, writer text, trace bigint
+  outcome text, kind text, instance bigint, flow int, version int, job bigint, task int, attempt bigint, change jsonb, problem jsonb,
+  writer text, trace bigint
 );
+comment on type mutirao.verdict is 'What settling found about a row that did not simply go well.';
 
 create type mutirao.entry as (k int, n int, job bigint, attempt bigint, instance bigint, task int, cause bigint, failures int, change jsonb, error jsonb, writer text);
 comment on type mutirao.entry is 'One job that is being finished; k: it is the k-th of its instance in this call, and goes in round k.';
