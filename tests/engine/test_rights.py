@@ -110,6 +110,29 @@ async def test_a_role_can_be_granted_less_than_it_had(granted: Granted, engine: 
     await check(role, READING, WORKING + DEFINING + NEVER)
 
 
+async def test_what_was_granted_can_be_taken_back(granted: Granted, engine: Engine) -> None:
+    role = await granted("define")
+    name = await role.one("select session_user")
+    await engine.rows("select mutirao.revoke_role(%s)", name)
+    await check(role, [], READING + WORKING + DEFINING + NEVER)
+    async with engine.refused("wrong_call", "was granted nothing"):
+        await engine.rows("select mutirao.revoke_role(%s)", name)
+
+
+async def test_who_writes_in_another_name_leaves_their_own_beside_it(granted: Granted, engine: Engine) -> None:
+    clerk = await granted("define")
+    role = await clerk.one("select session_user")
+    ((instance,),) = await clerk.rows("select * from mutirao.start_many('f', array['{}'::jsonb], writer => 'the boss')")
+    await clerk.rows("select mutirao.cancel(%s, writer => 'the boss')", instance)
+    assert [step.writer for step in await engine.trace(instance)] == [f"the boss ({role})"] * 2
+    await clerk.rows(
+        "select mutirao.apply_flow(%s, writer => 'the boss')", Jsonb(document("k", {"a": 0}, {"go": "a = 0"}))
+    )
+    assert (
+        await engine.one("select v.made_by from mutirao.version v order by v.id desc limit 1") == f"the boss ({role})"
+    )
+
+
 async def test_a_flow_made_later_is_open_to_those_who_were_granted_before(granted: Granted, engine: Engine) -> None:
     reader, worker, definer = [await granted(level) for level in ("read", "work", "define")]
     await definer.create("later", {"a": "x"}, {"go": "a = 'x'"}, final="a = 'done'")

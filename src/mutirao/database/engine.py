@@ -8,12 +8,12 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from itertools import islice
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 from psycopg import AsyncConnection
@@ -34,6 +34,8 @@ from mutirao.model.plain import encode_plain
 
 # Large enough that the cost of a call vanishes, small enough that one does not hold its locks for long.
 START_BATCH = 5000
+# So many batches at once: a server has more than one core, and the next is encoded while others are written.
+_START_LANES = 2
 
 STATUSES = (
     "open.notrunning",
@@ -49,6 +51,7 @@ STATUSES = (
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class HasDefinition(Protocol):
@@ -61,6 +64,26 @@ class HasState(HasDefinition, Protocol):
     """A state to start with: an object of such a class."""
 
     def encode_state(self) -> bytes: ...
+
+
+class _Batch(NamedTuple):
+    """Instances to be started together: their flow, and their states as JSON."""
+
+    flow: str
+    states: list[str]
+
+
+def _in_batches(states: Iterable[T]) -> Iterator[list[T]]:
+    waiting = iter(states)
+    while batch := list(islice(waiting, START_BATCH)):
+        yield batch
+
+
+def _batch_of(states: Sequence[HasState]) -> _Batch:
+    flow = states[0].definition.name
+    if other := next((each.definition.name for each in states if each.definition.name != flow), None):
+        raise RequestError("wrong_call", f'one call starts instances of one flow: got "{flow}" and "{other}"')
+    return _Batch(flow, [each.encode_state().decode() for each in states])
 
 
 async def _read_exact_numbers(connection: AsyncConnection[Any]) -> None:
@@ -171,8 +194,16 @@ class Engine:
             found = await connection.execute(query("flow_document"), {"flow": flow, "version": version})
             row = await found.fetchone()
         if row is None:
-            raise RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
+            raise await self._unknown(flow, version)
         return from_document(row[0])
+
+    async def _unknown(self, flow: str, version: int | None) -> RequestError:
+        newest = await self.versions(flow, limit=1)
+        if newest:
+            return RequestError(
+                "unknown_version", f'flow "{flow}" has no version {version}; its newest is {newest[0].number}'
+            )
+        return RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
 
     async def versions(self, flow: str, *, limit: int = 10) -> list[VersionRecord]:
         """The newest versions of a flow."""
@@ -185,31 +216,42 @@ class Engine:
 
     async def start(self, state: HasState, *, priority: int = 0) -> int:
         """Start one instance; answers its number."""
-        [instance] = await self.start_many([state], priority=priority)
+        [instance] = await self._start(_batch_of([state]), priority)
         return instance
 
     async def start_many(self, states: Iterable[HasState], *, priority: int = 0) -> list[int]:
-        """Start an instance per state, in order. They are of one flow; a call of up to 5,000 is all or none."""
-        started: list[int] = []
-        waiting = iter(states)
-        while batch := list(islice(waiting, START_BATCH)):
-            flow = batch[0].definition.name
-            if other := next((each.definition.name for each in batch if each.definition.name != flow), None):
-                raise RequestError("wrong_call", f'one call starts instances of one flow: got "{flow}" and "{other}"')
-            started += await self._start(flow, [each.encode_state().decode() for each in batch], priority)
-        return started
+        """Start an instance per state; answers their numbers in order. They are of one flow.
+
+        A call of up to 5,000 is all or none, a larger one goes in batches of so many.
+        """
+        return await self._start_all(map(_batch_of, _in_batches(states)), priority)
 
     async def start_named(self, flow: str, states: Iterable[Change], *, priority: int = 0) -> list[int]:
         """Start instances of a flow that this program knows only by name."""
-        started: list[int] = []
-        waiting = iter(states)
-        while batch := list(islice(waiting, START_BATCH)):
-            started += await self._start(flow, [encode_plain(each).decode() for each in batch], priority)
-        return started
+        encoded = ([encode_plain(each).decode() for each in batch] for batch in _in_batches(states))
+        return await self._start_all((_Batch(flow, batch) for batch in encoded), priority)
 
-    async def _start(self, flow: str, states: list[str], priority: int) -> list[int]:
+    async def _start_all(self, batches: Iterator[_Batch], priority: int) -> list[int]:
+        numbered = enumerate(batches)
+        started: dict[int, list[int]] = {}
+
+        async def lane() -> None:
+            for number, batch in numbered:
+                started[number] = await self._start(batch, priority)
+
+        lanes = [asyncio.ensure_future(lane()) for _ in range(_START_LANES)]
+        try:
+            await asyncio.gather(*lanes)
+        finally:  # when one is refused, the other goes no further
+            for each in lanes:
+                each.cancel()
+            await asyncio.wait(lanes)
+        return [instance for number in sorted(started) for instance in started[number]]
+
+    async def _start(self, batch: _Batch, priority: int) -> list[int]:
+        values = (batch.flow, texts(batch.states), priority, self.name)
         async with self.connection() as connection:
-            found = await connection.execute(query("start_many"), (flow, texts(states), priority, self.name))
+            found = await connection.execute(query("start_many"), values)
             return [number for (number,) in await found.fetchall()]
 
     async def instance(self, instance: int) -> Instance:

@@ -55,3 +55,9 @@ async def grant(connection: AsyncConnection[Any], role: str, level: str) -> None
     """Let a role of the database read, work or define; the rules are in SQL."""
     with refusals():
         await connection.execute(query("grant_role"), [role, level])
+
+
+async def revoke(connection: AsyncConnection[Any], role: str) -> None:
+    """Take back whatever a role was granted."""
+    with refusals():
+        await connection.execute(query("revoke_role"), [role])

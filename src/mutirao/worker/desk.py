@@ -126,7 +126,7 @@ class Desk:
         """Somebody else has the job by now: what we still do for it is of no use."""
         running = self.running.get(attempt)
         if running is not None:
-            log.warning("job %s: the lease of attempt %s is lost", running.told.job, attempt)
+            log.warning("%s: the lease of attempt %s is lost", running, attempt)
             self._stop(running)
             self._freed()
 
@@ -160,7 +160,7 @@ class Desk:
             self.done += 1
         else:
             self.failed += 1
-            log.info("job %s of instance %s failed: %s", running.told.job, running.told.instance, outcome.error[:300])
+            log.info("%s failed: %s", running, outcome.said)
         if outcome.is_written:
             self._freed()
         else:

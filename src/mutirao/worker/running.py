@@ -24,6 +24,11 @@ class Outcome(msgspec.Struct, frozen=True):
     error: str | None = None
     is_written: bool = False
 
+    @property
+    def said(self) -> str:
+        """The error in one line, for a log."""
+        return str(msgspec.json.decode(self.error or "{}").get("error", "")).partition("\n")[0][:300]
+
 
 class Running:
     """One job of ours. `ended` is set once its outcome is known, so that a late one is not reported again."""
@@ -36,6 +41,9 @@ class Running:
         self.task: Task[None] | None = None
         self.timer: TimerHandle | None = None
         self.ended = False
+
+    def __str__(self) -> str:
+        return f"job {self.told.job} ({self.handler.task} of instance {self.told.instance})"
 
     @property
     def job(self) -> Job:

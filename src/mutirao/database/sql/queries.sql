@@ -173,3 +173,6 @@ select pg_database_size(current_database())
 
 -- grant_role: lets a role read, work or define
 select mutirao.grant_role(%s::name, %s::text)
+
+-- revoke_role: takes back what a role was granted
+select mutirao.revoke_role(%s::name)

@@ -199,7 +199,7 @@ begin
   begin
     update mutirao.version x set
       ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
-      description = document ->> 'description', fingerprint = print, made_by = writer
+      description = document ->> 'description', fingerprint = print, made_by = mutirao.signed(writer)
     where x.id = v.id returning * into v;
   exception when check_violation or data_exception then
     perform mutirao.refuse('flow_invalid', format('flow "%s": ends is final or quiet, firing_limit is a positive integer', flow_name));
@@ -263,13 +263,19 @@ begin
   perform mutirao.write(w);
 end $$;
 
+CREATE FUNCTION mutirao.signed(writer text) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN ((writer = SESSION_USER) OR (SESSION_USER = CURRENT_USER)) THEN writer ELSE format('%s (%s)'::text, writer, SESSION_USER) END;
+
+COMMENT ON FUNCTION mutirao.signed(writer text) IS 'Who wrote, as the caller says; with the role that the caller is, where that is another.';
+
 CREATE FUNCTION mutirao.cancel(instance bigint, reason text DEFAULT NULL::text, writer text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.cancel_instance(instance, writer, reason) AS cancel_instance;
+ SELECT mutirao.cancel_instance(instance, mutirao.signed(writer), reason) AS cancel_instance;
 END;
 
 COMMENT ON FUNCTION mutirao.cancel(instance bigint, reason text, writer text) IS 'Stops an instance: what runs may finish, nothing else starts.';
@@ -2376,7 +2382,7 @@ CREATE FUNCTION mutirao.repair(instance bigint, change jsonb DEFAULT '{}'::jsonb
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.repair_instance(instance, change, writer, reason) AS repair_instance;
+ SELECT mutirao.repair_instance(instance, change, mutirao.signed(writer), reason) AS repair_instance;
 END;
 
 COMMENT ON FUNCTION mutirao.repair(instance bigint, change jsonb, reason text, writer text) IS 'Corrects an instance that is an exception; failed jobs go, and fire again where their conditions hold.';
@@ -2403,7 +2409,7 @@ CREATE FUNCTION mutirao.resume(instance bigint, reason text DEFAULT NULL::text, 
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.resume_instance(instance, writer, reason) AS resume_instance;
+ SELECT mutirao.resume_instance(instance, mutirao.signed(writer), reason) AS resume_instance;
 END;
 
 CREATE FUNCTION mutirao.retry_job(job bigint, writer text, reason text) RETURNS void
@@ -2442,7 +2448,7 @@ CREATE FUNCTION mutirao.retry(job bigint, reason text DEFAULT NULL::text, writer
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.retry_job(job, writer, reason) AS retry_job;
+ SELECT mutirao.retry_job(job, mutirao.signed(writer), reason) AS retry_job;
 END;
 
 COMMENT ON FUNCTION mutirao.retry(job bigint, reason text, writer text) IS 'Tries a failed job again, with all its retries.';
@@ -2487,6 +2493,28 @@ begin
   return retried;
 end $$;
 
+CREATE FUNCTION mutirao.revoke_role(role name) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+  schema name;
+begin
+  delete from mutirao.granted g where g.role = revoke_role.role;
+  if not found then
+    perform mutirao.refuse('wrong_call', format('role "%s" was granted nothing; those that were: %s', role,
+      coalesce((select string_agg(g.role, ', ' order by g.role) from mutirao.granted g), 'none')));
+  end if;
+  if exists (select from pg_catalog.pg_roles r where r.rolname = revoke_role.role) then
+    for schema in select 'mutirao' union all select f.name from mutirao.flow f loop
+      execute format('revoke all on all tables in schema %I from %I', schema, role);
+      execute format('revoke all on all functions in schema %I from %I', schema, role);
+      execute format('revoke all on schema %I from %I', schema, role);
+    end loop;
+  end if;
+end $$;
+
+COMMENT ON FUNCTION mutirao.revoke_role(role name) IS 'Takes back whatever a role was granted.';
+
 CREATE FUNCTION mutirao.rule_sql(r mutirao.rule) RETURNS text
     LANGUAGE sql STABLE
     AS $$
@@ -2509,7 +2537,7 @@ CREATE FUNCTION mutirao.set(instance bigint, change jsonb, reason text DEFAULT N
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.set_instance(instance, change, writer, reason) AS set_instance;
+ SELECT mutirao.set_instance(instance, change, mutirao.signed(writer), reason) AS set_instance;
 END;
 
 COMMENT ON FUNCTION mutirao.set(instance bigint, change jsonb, reason text, writer text) IS 'Changes attributes of an open instance from outside, and looks.';
@@ -2798,7 +2826,7 @@ CREATE FUNCTION mutirao.skip(job bigint, change jsonb DEFAULT '{}'::jsonb, reaso
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.skip_job(job, change, writer, reason) AS skip_job;
+ SELECT mutirao.skip_job(job, change, mutirao.signed(writer), reason) AS skip_job;
 END;
 
 COMMENT ON FUNCTION mutirao.skip(job bigint, change jsonb, reason text, writer text) IS 'Ends a job as if it had succeeded, with the change given.';
@@ -2874,7 +2902,7 @@ CREATE FUNCTION mutirao.start_many(flow text, states jsonb[], priority integer D
     SET jit TO 'off'
     BEGIN ATOMIC
  SELECT start_instances.start_instances
-    FROM mutirao.start_instances(start_many.flow, start_many.states, start_many.priority, start_many.writer) start_instances(start_instances);
+    FROM mutirao.start_instances(start_many.flow, start_many.states, start_many.priority, mutirao.signed(start_many.writer)) start_instances(start_instances);
 END;
 
 COMMENT ON FUNCTION mutirao.start_many(flow text, states jsonb[], priority integer, writer text) IS 'Starts one instance per state, all or none. Answers their ids in order.';
@@ -2896,7 +2924,7 @@ CREATE FUNCTION mutirao.suspend(instance bigint, reason text DEFAULT NULL::text,
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'iso, ymd'
     BEGIN ATOMIC
- SELECT mutirao.suspend_instance(instance, writer, reason) AS suspend_instance;
+ SELECT mutirao.suspend_instance(instance, mutirao.signed(writer), reason) AS suspend_instance;
 END;
 
 CREATE FUNCTION mutirao.take_job(flow integer, task text, instance bigint) RETURNS SETOF mutirao.taken

@@ -1,5 +1,11 @@
 -- The functions that clients call: any language, many rows at once.
 
+-- Inside a definer function current_user is the owner of the engine, who may write whatever he likes in any case.
+create or replace function mutirao.signed(writer text) returns text
+language sql stable
+return case when writer = session_user or session_user = current_user then writer else format('%s (%s)', writer, session_user) end;
+comment on function mutirao.signed(text) is 'Who wrote, as the caller says; with the role that the caller is, where that is another.';
+
 ---------------------------------------------------------------------------------------------------------------- instances
 
 create or replace function mutirao.start(flow text, state jsonb default '{}', priority int default 0) returns bigint
@@ -12,34 +18,34 @@ comment on function mutirao.start(text, jsonb, int) is 'Starts one instance; att
 create or replace function mutirao.start_many(flow text, states jsonb[], priority int default 0, writer text default session_user) returns setof bigint
 language sql security definer
 begin atomic
-  select * from mutirao.start_instances(flow, states, priority, writer);
+  select * from mutirao.start_instances(flow, states, priority, mutirao.signed(writer));
 end;
 comment on function mutirao.start_many(text, jsonb[], int, text) is 'Starts one instance per state, all or none. Answers their ids in order.';
 
 create or replace function mutirao.set(instance bigint, change jsonb, reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.set_instance(instance, change, writer, reason); end;
+language sql security definer begin atomic select mutirao.set_instance(instance, change, mutirao.signed(writer), reason); end;
 comment on function mutirao.set(bigint, jsonb, text, text) is 'Changes attributes of an open instance from outside, and looks.';
 
 create or replace function mutirao.repair(instance bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.repair_instance(instance, change, writer, reason); end;
+language sql security definer begin atomic select mutirao.repair_instance(instance, change, mutirao.signed(writer), reason); end;
 comment on function mutirao.repair(bigint, jsonb, text, text) is 'Corrects an instance that is an exception; failed jobs go, and fire again where their conditions hold.';
 
 create or replace function mutirao.cancel(instance bigint, reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.cancel_instance(instance, writer, reason); end;
+language sql security definer begin atomic select mutirao.cancel_instance(instance, mutirao.signed(writer), reason); end;
 comment on function mutirao.cancel(bigint, text, text) is 'Stops an instance: what runs may finish, nothing else starts.';
 
 create or replace function mutirao.suspend(instance bigint, reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.suspend_instance(instance, writer, reason); end;
+language sql security definer begin atomic select mutirao.suspend_instance(instance, mutirao.signed(writer), reason); end;
 
 create or replace function mutirao.resume(instance bigint, reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.resume_instance(instance, writer, reason); end;
+language sql security definer begin atomic select mutirao.resume_instance(instance, mutirao.signed(writer), reason); end;
 
 create or replace function mutirao.retry(job bigint, reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.retry_job(job, writer, reason); end;
+language sql security definer begin atomic select mutirao.retry_job(job, mutirao.signed(writer), reason); end;
 comment on function mutirao.retry(bigint, text, text) is 'Tries a failed job again, with all its retries.';
 
 create or replace function mutirao.skip(job bigint, change jsonb default '{}', reason text default null, writer text default session_user) returns void
-language sql security definer begin atomic select mutirao.skip_job(job, change, writer, reason); end;
+language sql security definer begin atomic select mutirao.skip_job(job, change, mutirao.signed(writer), reason); end;
 comment on function mutirao.skip(bigint, jsonb, text, text) is 'Ends a job as if it had succeeded, with the change given.';
 
 ------------------------------------------------------------------------------------------------------------------ workers

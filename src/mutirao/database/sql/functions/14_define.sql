@@ -208,7 +208,7 @@ begin
   begin
     update mutirao.version x set
       ends = coalesce(document ->> 'ends', 'final'), firing_limit = coalesce((document ->> 'firing_limit')::int, 10000),
-      description = document ->> 'description', fingerprint = print, made_by = writer
+      description = document ->> 'description', fingerprint = print, made_by = mutirao.signed(writer)
     where x.id = v.id returning * into v;
   exception when check_violation or data_exception then
     perform mutirao.refuse('flow_invalid', format('flow "%s": ends is final or quiet, firing_limit is a positive integer', flow_name));

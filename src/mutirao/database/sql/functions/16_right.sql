@@ -50,6 +50,26 @@ begin
 end $$;
 comment on function mutirao.grant_role(name, text) is 'Lets a role read, work or define.';
 
+create or replace function mutirao.revoke_role(role name) returns void
+language plpgsql as $$
+declare
+  schema name;
+begin
+  delete from mutirao.granted g where g.role = revoke_role.role;
+  if not found then
+    perform mutirao.refuse('wrong_call', format('role "%s" was granted nothing; those that were: %s', role,
+      coalesce((select string_agg(g.role, ', ' order by g.role) from mutirao.granted g), 'none')));
+  end if;
+  if exists (select from pg_catalog.pg_roles r where r.rolname = revoke_role.role) then
+    for schema in select 'mutirao' union all select f.name from mutirao.flow f loop
+      execute format('revoke all on all tables in schema %I from %I', schema, role);
+      execute format('revoke all on all functions in schema %I from %I', schema, role);
+      execute format('revoke all on schema %I from %I', schema, role);
+    end loop;
+  end if;
+end $$;
+comment on function mutirao.revoke_role(name) is 'Takes back whatever a role was granted.';
+
 -- What this upgrade has not written is in no file any more. To alter a function is to write it, so this comes before that.
 do $$
 declare
@@ -64,9 +84,10 @@ begin
 end $$;
 
 -- A definer function must not look where its caller points: only at what PostgreSQL itself brings. Nor must a condition hold in one
--- time zone and not in another, or a date be read in two ways. The hot functions keep one plan
--- for each statement: their arrays differ in length from call to call, and planning anew would cost more than it could win. The
--- tables are small when the plan is made and large later, so sequential scans are kept out of it.
+-- time zone and not in another, or a date be read in two ways.
+--
+-- The hot functions keep one plan for each statement: their arrays differ in length from call to call, and planning anew would cost
+-- more than it could win. The tables are small when the plan is made and large later, so sequential scans are kept out of it.
 do $$
 declare
   f record;
