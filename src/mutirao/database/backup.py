@@ -19,6 +19,7 @@ from psycopg import errors, sql
 from mutirao.database.client import Command, command
 from mutirao.database.connection import connect, refusals
 from mutirao.database.programs import bundled
+from mutirao.database.sql import query
 from mutirao.errors import OperatorError, RequestError
 
 Report = Callable[[str], None]
@@ -147,8 +148,6 @@ async def _our_schemas(url: str) -> list[str]:
         with refusals():
             # An empty database has no flows; nor has one whose first upgrade is still to come.
             with suppress(errors.UndefinedTable, errors.InvalidSchemaName):
-                names += [name async for (name,) in await connection.execute("select name from mutirao.flow")]
-            found = await connection.execute(
-                "select nspname from pg_namespace where nspname = any(%s) order by nspname", [names]
-            )
+                names += [name async for (name,) in await connection.execute(query("flow_names"))]
+            found = await connection.execute(query("schemas_of_those"), [names])
             return [name for (name,) in await found.fetchall()]

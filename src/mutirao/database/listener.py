@@ -10,6 +10,7 @@ import psycopg
 
 from mutirao.database.connection import connect
 from mutirao.database.protocol import Backoff, is_lost
+from mutirao.database.sql import query
 from mutirao.errors import MutiraoError
 
 EVERYBODY = "*"
@@ -26,7 +27,7 @@ class Listener:
 
     async def open(self) -> None:
         self._connection = await connect(self._url, application_name=self._name[:63])
-        await self._connection.execute("listen mutirao")
+        await self._connection.execute(query("listen"))
 
     async def run(self) -> None:
         """Listen until cancelled."""

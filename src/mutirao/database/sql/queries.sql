@@ -176,3 +176,9 @@ select mutirao.grant_role(%s::name, %s::text)
 
 -- revoke_role: takes back what a role was granted
 select mutirao.revoke_role(%s::name)
+
+-- flow_names: all flows, by name; each has a schema of that name
+select name from mutirao.flow
+
+-- schemas_of_those: which of these schemas there are
+select nspname from pg_catalog.pg_namespace where nspname = any (%s) order by nspname
