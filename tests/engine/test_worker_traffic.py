@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +11,8 @@ import pytest
 from psycopg import AsyncConnection
 from worker_stage import HOUR, Stage, stage_on, until
 
-from mutirao import Change, Flow, Job, RequestError, task
-from mutirao.database.protocol import Done, Line, LookTooLong, Told
+from mutirao import Change, Flow, Job, task
+from mutirao.database import protocol
 
 
 @pytest.fixture
@@ -267,35 +267,34 @@ class Suspect(Flow):
         return {"result": "poison" if self.is_poison else "fine"}
 
 
-async def one_in_300_is_poison(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: RequestError) -> int:
-    """The server refuses every turn that the one change is in."""
-    turn = Line.turn
-
-    async def refuse(line: Line, worker: str, done: Sequence[Done], *given: Any) -> list[Told]:
-        if any(each.change and "poison" in each.change for each in done):
-            raise error
-        return await turn(line, worker, done, *given)
-
-    monkeypatch.setattr(Line, "turn", refuse)
+async def one_in_300_is_poison(stage: Stage, server_does: str) -> int:
+    """The server does this whenever the one change is written, and so to every turn that it is in."""
+    await stage.do(
+        f"create function poison() returns trigger language plpgsql as $$ begin {server_does}; return new; end $$"
+    )
+    await stage.do(
+        "create trigger poison before insert on mutirao.trace for each row "
+        """when (new.state @> '{"result": "poison"}') execute function poison()"""
+    )
     await stage.engine.apply(Suspect)
     started = await stage.engine.start_many([Suspect(is_poison=number == 77) for number in range(300)])
     return started[77]
 
 
-async def test_change_that_the_server_refuses_fails_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = RequestError("too_large", "the server cannot take this")
-    poison = await one_in_300_is_poison(stage, monkeypatch, error)
+async def test_change_that_the_server_refuses_fails_alone(stage: Stage) -> None:
+    poison = await one_in_300_is_poison(stage, "raise exception 'it is too deep' using errcode = '54001'")
     async with stage.working(Suspect):
         await stage.all_close("suspect", 299)
         found = await stage.comes_to(poison, "open.exception")
     assert found.reasons is not None
-    assert found.reasons[0]["error"] == "the server cannot take this"
+    assert found.reasons[0]["error"] == "the server cannot take this: it is too deep"
 
 
 async def test_change_that_takes_too_long_to_look_at_is_parked_alone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison = await one_in_300_is_poison(stage, monkeypatch, LookTooLong("condition_failed", "it took too long"))
+    monkeypatch.setattr(protocol, "LOOK_LIMIT", timedelta(milliseconds=200))
+    poison = await one_in_300_is_poison(stage, "perform pg_sleep(60)")
     async with stage.working(Suspect):
         await stage.all_close("suspect", 299)
         found = await stage.comes_to(poison, "open.exception")
