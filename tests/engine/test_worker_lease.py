@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 from worker_stage import Stage, happens, stage_on, until
 
-from mutirao import Change, Flow, Job, task
+from mutirao import Change, Flow, Job, MutiraoError, task
+from mutirao.database import protocol
+from mutirao.database.protocol import Line
 
 SHORT = timedelta(milliseconds=300)
 
@@ -210,3 +212,37 @@ async def test_result_for_a_busy_instance_waits_and_keeps_its_lease(stage: Stage
             await other.execute("commit")
             await stage.comes_to(started)
     assert await stage.kinds(started) == ["start", "finish"]
+
+
+async def test_a_duty_that_cannot_be_done_does_not_keep_the_clock_from_the_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To end the lease of one job takes for ever; the other is still woken for its next try."""
+    monkeypatch.setattr(protocol, "LOOK_LIMIT", timedelta(milliseconds=200))
+
+    class Patient(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done", timeout=timedelta(seconds=30))
+        async def work(self) -> Change:
+            return {"done": True}
+
+    await stage.do(
+        "create function dawdle() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return new; end $$"
+    )
+    await stage.engine.apply(Patient)
+    slow, waiting = [await stage.engine.start(Patient()) for _ in range(2)]
+    [(task_number,)] = await stage.rows("select id from mutirao.task_ids('patient')")
+    jobs = await stage.rows("select job, attempt from mutirao.claim('gone', array[%s], 2)", task_number)
+    await stage.rows("select mutirao.fail(%s, %s, 'try again')", *jobs[1])
+    await stage.do(
+        "create trigger dawdle before insert on mutirao.trace for each row when (new.note ->> 'code' = 'timeout') "
+        "execute function dawdle()"
+    )
+    await stage.advance(minutes=2)
+    clock = Line(stage.engine.url, "clock")
+    with pytest.raises(MutiraoError):
+        await clock.tick()
+    await clock.close()
+    assert [(await stage.engine.jobs(each))[0].status for each in (slow, waiting)] == ["running", "ready"]
