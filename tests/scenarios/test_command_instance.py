@@ -1,12 +1,16 @@
 """`mutirao instance` and `mutirao job`: start, look, steer, and clear words for what cannot be done."""
 
+import asyncio
+import io
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from command import FLOWS, answer, assert_refused, mutirao, running
 from command_flows import Order
+from rich.console import Console
 
+from mutirao.cli import output
 from mutirao.database.engine import Engine
 from mutirao.testing.database import TestServer
 
@@ -47,10 +51,25 @@ def test_started_instance_is_listed_shown_and_traced(orders: str) -> None:
 
 def test_many_are_started_at_once_and_listed_page_by_page(orders: str) -> None:
     said = mutirao("instance", "start", "order", "--count", 30, "--database", orders)
-    assert said.stdout == "Started 30 instances, 1 to 30, of order.\n"
+    assert (said.stdout, said.stderr) == ("Started 30 instances, 1 to 30, of order.\n", "")
     page = answer("instance", "list", "--limit", 20, "--database", orders)
     rest = answer("instance", "list", "--before", page[-1]["id"], "--database", orders)
     assert [each["id"] for each in page + rest] == list(range(30, 0, -1))
+
+
+@pytest.mark.parametrize(("wait", "quiet", "is_shown"), [(0, False, True), (0, True, False), (60, False, False)])
+async def test_bar_appears_when_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, wait: float, quiet: bool, is_shown: bool
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(output, "progress", Console(file=terminal, force_terminal=True, width=80))
+    monkeypatch.setattr(output, "_SOON", wait)
+    with output.counting("Starting", 10, quiet=quiet) as advance:
+        advance(5)
+        await asyncio.sleep(0)  # lets the timer ring that is due
+        await asyncio.sleep(0)
+    assert ("Starting" in terminal.getvalue()) == is_shown
+    assert ("50%" in terminal.getvalue()) == is_shown
 
 
 def test_instances_are_found_by_a_searchable_attribute(orders: str) -> None:
@@ -106,7 +125,7 @@ def test_instance_is_steered(orders: str) -> None:
 
 
 def test_failed_job_is_shown_with_its_traceback_and_mended(orders: str) -> None:
-    with running("worker", f"{FLOWS}:Order", "--database", orders) as worker:
+    with running("worker", f"{FLOWS}:Order", "--name", "packer", "--database", orders) as worker:
         worker.wait_for("is ready")
         for _ in range(3):
             mutirao("instance", "start", "order", "customer=bankrupt", "--database", orders)
@@ -122,6 +141,7 @@ def test_failed_job_is_shown_with_its_traceback_and_mended(orders: str) -> None:
         assert {each["id"] for each in wait_until(lambda: answer(*closed), 2)} == {2, 3}
         story = mutirao("instance", "trace", 3, "--database", orders).stdout
         assert "pay failed for good" in story
+        assert story.count("by packer") == 3
         assert "customer = bankrupt → solvent" in story
 
 

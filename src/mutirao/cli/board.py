@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.listing import Listing
 from mutirao.cli.story import in_short
 from mutirao.cli.tally import Tally, TaskName
 from mutirao.database.engine import Engine
@@ -57,7 +58,7 @@ class Board:
     hints: Sequence[str]
 
     def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
-        parts = [self._header(view, rate, up_for), self._task_table(view)]
+        parts: list[RenderableType] = [self._header(view, rate, up_for), self._tasks(view)]
         if view.finished:
             parts += [Text("\nLast finished", "bold"), _finished_table(view.finished)]
         if view.exceptions:
@@ -93,13 +94,13 @@ class Board:
             box=box.ROUNDED,
         )
 
-    def _task_table(self, view: View) -> Table:
+    def _tasks(self, view: View) -> Listing:
         counts = ("ready", "running", "retrying", "stuck", "done")
-        table = render.table("flow", "task", *counts, numbers=counts)
+        listing = Listing("flow", "task", *counts, numbers=counts, spare=("retrying", "flow"))
         nothing = Backlog("", "", 0, 0, 0, 0, None)
         for flow, task in self.tasks:
             now = view.backlog.get((flow, task), nothing)
-            table.add_row(
+            listing.add_row(
                 Text(flow),
                 Text(task),
                 _count(now.ready, "yellow"),
@@ -108,7 +109,7 @@ class Board:
                 _count(now.stuck, "bold red"),
                 _count(self.tally.done[flow, task], "green"),
             )
-        return table
+        return listing
 
     def _try(self, view: View) -> RenderableType:
         last = str(view.finished[0].instance.id) if view.finished else "1"
@@ -146,6 +147,6 @@ def _exception_table(exceptions: Sequence[Instance]) -> Table:
     table = Table.grid(padding=(0, 2))
     for each in exceptions:
         reason = (each.reasons or [{}])[0]
-        why = f"{reason.get('task', reason.get('code', ''))}: {reason.get('error', '')}"
+        why = f"{reason.get('task', reason.get('code', ''))}: {render.error(reason.get('error', ''))}"
         table.add_row(f"  {each.id}", render.ago(each.started_at), render.one_line(why))
     return table

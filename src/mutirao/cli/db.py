@@ -15,17 +15,19 @@ from rich.table import Table
 
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, human_size, print_json, progress
+from mutirao.cli.usage import Group
 from mutirao.database import backup as files
 from mutirao.database import migrate, overview
 from mutirao.database.address import resolve
 from mutirao.database.client import command
 from mutirao.database.connection import connect
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="The database underneath. Example: mutirao db status"
-)
+app = typer.Typer(cls=Group, add_completion=False, help="The database underneath. Example: mutirao db status")
 
 Result = TypeVar("Result")
+
+# A refusal comes out of functions that call each other; which, is of no use to whoever made the request.
+_ONE_LINE_ERRORS = ("-v", "SHOW_CONTEXT=never")
 
 
 @app.command()
@@ -71,7 +73,7 @@ def shell(
     with address as url:
         if address.is_embedded:
             asyncio.run(_bring_up_to_date(url))
-        words, environment = command("psql", url, *(arguments or []))
+        words, environment = command("psql", url, *_ONE_LINE_ERRORS, *(arguments or []))
         # Ctrl-C cancels a query in psql; it must not end us, who keep the server running for it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -88,7 +90,7 @@ async def _bring_up_to_date(url: str) -> None:
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to write it.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
     database: Database = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ) -> None:
@@ -103,7 +105,7 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that `mutirao db backup` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `mutirao db backup` wrote.")],
     database: Database = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in the database.")] = False,
 ) -> None:
@@ -116,9 +118,12 @@ def restore(
     console.print("Restored. Run `mutirao db upgrade` if this Mutirão is newer than the backup.", highlight=False)
 
 
+Role = Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")]
+
+
 @app.command()
 def grant(
-    role: Annotated[str, typer.Argument(help="A role of the database; it must exist.")],
+    role: Role,
     level: Annotated[
         Literal["read", "work", "define"],
         typer.Argument(help="read: look. work: also start instances and do jobs. define: also make flows."),
@@ -131,6 +136,16 @@ def grant(
     """
     _with_connection(database, lambda connection: overview.grant(connection, role, level))
     console.print(f"{role} may now {level}.", highlight=False)
+
+
+@app.command()
+def revoke(role: Role, database: Database = None) -> None:
+    """Take back whatever a role of the database was granted.
+
+    Example: mutirao db revoke shop_worker
+    """
+    _with_connection(database, lambda connection: overview.revoke(connection, role))
+    console.print(f"What {role} was granted is taken back.", highlight=False)
 
 
 def _with_connection(database: str | None, action: Callable[[AsyncConnection[Any]], Awaitable[Result]]) -> Result:

@@ -18,6 +18,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.listing import Listing
 from mutirao.cli.output import console, progress
 from mutirao.cli.session import run
 from mutirao.database.connection import refusals
@@ -107,7 +108,7 @@ async def _take_step(connection: Any, step: Step, kept: dict[str, Any]) -> None:
         return
     if step.keeps:
         kept.update(zip(found.columns, found.rows[0], strict=True))
-    console.print(Padding(_table(found), (1, 0, 0, 2)))
+    console.print(Padding(_listing(found), (1, 0, 0, 2)))
 
 
 async def _execute(connection: Any, sql: str) -> Rows | None:
@@ -120,11 +121,11 @@ async def _execute(connection: Any, sql: str) -> Rows | None:
     return Rows([column.name for column in cursor.description], await cursor.fetchall())
 
 
-def _table(found: Rows) -> Any:
-    table = render.table(*found.columns)
+def _listing(found: Rows) -> Listing:
+    listing = Listing(*found.columns, wraps=found.columns)
     for row in found.rows:
-        table.add_row(*(Text(_shown(value)) for value in row))
-    return table
+        listing.add_row(*map(_shown, row))
+    return listing
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,6 @@
 """`mutirao flow`: the definitions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -10,16 +9,19 @@ from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import FlowAddresses
+from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
+from mutirao.cli.usage import Group
+from mutirao.cli.verdict import Verdict, judge
 from mutirao.database.engine import Engine
 from mutirao.database.record import FlowRecord, VersionRecord
-from mutirao.errors import MutiraoError, OperatorError, RequestError
-from mutirao.language import Flow, load_flows
+from mutirao.errors import RequestError
+from mutirao.language import load_flows
 from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term, encode_document
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The definitions. Example: mutirao flow list")
+app = typer.Typer(cls=Group, add_completion=False, help="The definitions. Example: mutirao flow list")
 
 REFUSED = 1
 
@@ -35,15 +37,15 @@ def list_flows(database: Database = None, json: Json = False) -> None:
         return print_json(found)
     if not found:
         return console.print("There are no flows yet. Make one known with `mutirao flow apply`.", highlight=False)
-    table = render.table(
+    listing = Listing(
         "flow", "version", "tasks", "open", "exceptions", "closed", "defined in", "since",
-        numbers=("version", "tasks", "open", "exceptions", "closed"),
+        numbers=("version", "tasks", "open", "exceptions", "closed"), spare=("since", "defined in", "tasks"),
     )  # fmt: skip
     for flow in found:
         exceptions = Text(f"{flow.exceptions:,}", "bold red" if flow.exceptions else "")
         counts = (str(flow.version), str(flow.tasks), f"{flow.open:,}", exceptions, f"{flow.closed:,}")
-        table.add_row(Text(flow.name), *counts, _home(flow), render.moment(flow.made_at))
-    return console.print(table)
+        listing.add_row(Text(flow.name), *counts, _home(flow), render.moment(flow.made_at))
+    return console.print(listing)
 
 
 @app.command()
@@ -86,13 +88,13 @@ def check(flows: FlowAddresses, database: Database = None, json: Json = False) -
 
     Example: mutirao flow check travel.py
     """
-    verdicts = visit(database, lambda engine: _check_all(engine, flows))
+    verdicts = visit(database, lambda engine: judge(engine, flows))
     if json:
         print_json(verdicts)
     else:
         for verdict in verdicts:
             console.print(_verdict_line(verdict), soft_wrap=True)
-    if any(verdict.error for verdict in verdicts):
+    if not all(verdict.ok for verdict in verdicts):
         raise typer.Exit(REFUSED)
 
 
@@ -115,41 +117,12 @@ def apply(flows: FlowAddresses, database: Database = None) -> None:
     visit(database, put)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    place: str
-    flow: str | None
-    error: str | None
-
-
-async def _check_all(engine: Engine, addresses: Sequence[str]) -> list[Verdict]:
-    verdicts: list[Verdict] = []
-    for address in addresses:
-        try:
-            loaded = load_flows(address)
-        except MutiraoError as error:
-            verdicts.append(Verdict(address, None, str(error)))
-            continue
-        verdicts += [await _check(engine, address, flow) for flow in loaded]
-    return verdicts
-
-
-async def _check(engine: Engine, address: str, flow: type[Flow]) -> Verdict:
-    name = flow.definition.name
-    try:
-        await engine.check(flow)
-    except OperatorError:
-        raise
-    except MutiraoError as error:
-        return Verdict(address, name, str(error))
-    return Verdict(address, name, None)
-
-
 def _verdict_line(verdict: Verdict) -> Text:
-    if verdict.error is None:
+    if verdict.ok:
         return Text("ok", "green").append(f" {verdict.flow} ({verdict.place})", "default")
     line = Text("refused", "red").append(f" {verdict.flow or ''}".rstrip(), "default")
-    return line.append(f" ({verdict.place}): {' '.join(verdict.error.split())}", "default")
+    why = " ".join(f"{verdict.code}: {verdict.message}".split())
+    return line.append(f" ({verdict.place}): {why}", "default")
 
 
 def _home(record: FlowRecord) -> str:

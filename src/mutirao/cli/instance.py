@@ -6,26 +6,27 @@ from itertools import repeat
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import Assignments, FlowOption, InstanceId, Reason
 from mutirao.cli.assignment import read_assignments, search_text
-from mutirao.cli.job import job_table
+from mutirao.cli.job import jobs_of_instance
+from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, print_json, progress
+from mutirao.cli.output import console, counting, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.story import Event, story_table, tell
-from mutirao.database.engine import Engine
+from mutirao.cli.usage import Group
+from mutirao.database.engine import START_BATCH, Engine
 from mutirao.database.record import Instance, JobRecord, TraceRow
 from mutirao.errors import RequestError
 from mutirao.model import Definition
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Runs of flows. Example: mutirao instance list")
+app = typer.Typer(cls=Group, add_completion=False, help="Runs of flows. Example: mutirao instance list")
 
 _LAST_ROWS = 6
-_MANY = 5000
+_AT_ONCE = 2 * START_BATCH  # the engine starts two batches side by side
 
 Act = Callable[[Engine], Awaitable[None]]
 
@@ -58,15 +59,12 @@ def start(
 
     async def begin(engine: Engine) -> list[int]:
         state = read_assignments(await engine.definition(flow), values)
-        with Progress(console=progress, transient=True, disable=count <= _MANY) as bar:
-            shown = bar.add_task("Starting", total=count)
-
-            def states() -> Iterator[dict[str, Any]]:
-                for each in repeat(state, count):
-                    bar.advance(shown)
-                    yield each
-
-            return await engine.start_named(flow, states(), priority=priority)
+        started: list[int] = []
+        with counting("Starting", count, quiet=json) as advance:
+            for portion in _portions(count):
+                started += await engine.start_named(flow, repeat(state, portion), priority=priority)
+                advance(portion)
+        return started
 
     started = visit(database, begin)
     if json:
@@ -108,7 +106,7 @@ def list_instances(
         return print_json(found)
     if not found:
         return console.print("No instances.", highlight=False)
-    console.print(_instance_table(found, definitions))
+    console.print(_listing(found, definitions))
     if len(found) == limit:
         console.print(f"Older ones: --before {found[-1].id}", style="dim", highlight=False)
     return None
@@ -134,7 +132,7 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     if found.reasons:
         _print_section("Why it is an exception", render.facts(dict(map(_reason, found.reasons))))
     if jobs:
-        _print_section("Jobs", job_table(jobs))
+        _print_section("Jobs", jobs_of_instance(jobs))
     _print_section("What happened last", story_table(told.events()[-_LAST_ROWS:], found.started_at))
     return None
 
@@ -211,6 +209,11 @@ def resume(instance: InstanceId, reason: Reason = None, database: Database = Non
     _steer(database, instance, lambda engine: engine.resume(instance, reason=reason))
 
 
+def _portions(count: int) -> Iterator[int]:
+    for begun in range(0, count, _AT_ONCE):
+        yield min(_AT_ONCE, count - begun)
+
+
 def _steer(database: str | None, instance: int, act: Act) -> None:
     """Do it, and say how the instance stands then."""
 
@@ -232,14 +235,16 @@ async def _change(engine: Engine, instance: int, values: list[str] | None) -> di
     return read_assignments(await engine.definition(found.flow, found.version), values)
 
 
-def _instance_table(found: Sequence[Instance], definitions: Mapping[str, Definition]) -> Any:
-    table = render.table("id", "flow", "status", "started", "state", numbers=("id",), loose=("state",))
+def _listing(found: Sequence[Instance], definitions: Mapping[str, Definition]) -> Listing:
+    listing = Listing(
+        "id", "flow", "status", "started", "state", numbers=("id",), loose=("state",), spare=("started", "flow")
+    )
     for each in found:
         because = f"{', '.join(str(reason['code']) for reason in each.reasons)}: " if each.reasons else ""
         state = render.state(render.ordered(each.state, definitions[each.flow]))
-        about = render.one_line(Text(because, "red").append(state, "default"))
-        table.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
-    return table
+        about = Text(because, "red").append(state, "default")
+        listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
+    return listing
 
 
 def _facts(found: Instance) -> Any:

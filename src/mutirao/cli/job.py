@@ -1,26 +1,26 @@
 """`mutirao job`: what has been set off and has not ended."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import Assignments, FlowOption, JobId, Reason
 from mutirao.cli.assignment import read_assignments
+from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
+from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
 from mutirao.errors import RequestError
 from mutirao.model.name import suggest
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Tasks under way. Example: mutirao job list --status failed"
-)
+app = typer.Typer(cls=Group, add_completion=False, help="Tasks under way. Example: mutirao job list --status failed")
 
 _STATUSES = ("ready", "waiting", "held", "running", "parked", "failed")
 
@@ -51,7 +51,7 @@ def list_jobs(
     found = visit(database, look)
     if json:
         return print_json(found)
-    return console.print(job_table(found) if found else "No jobs.", highlight=False)
+    return console.print(job_list(found) if found else "No jobs.", highlight=False)
 
 
 @app.command()
@@ -111,26 +111,41 @@ def _steer(database: str | None, job: int, done: str, act: Callable[[Engine, Job
     console.print(line.append_text(render.status(instance.status)).append("."))
 
 
-def job_table(jobs: Sequence[JobRecord]) -> Table:
-    table = render.table(
-        "job", "instance", "flow", "task", "status", "failures", "since", "about",
-        numbers=("job", "instance", "failures"), loose=("about",),
+def job_list(jobs: Sequence[JobRecord]) -> Listing:
+    listing = Listing(
+        "job", "instance", "flow", "task", "status", "failures", "age", "about",
+        numbers=("job", "instance", "failures"), loose=("about",), spare=("failures", "age", "flow"),
     )  # fmt: skip
     for job in jobs:
-        numbers = (str(job.id), str(job.instance), Text(job.flow), Text(job.task))
-        table.add_row(
-            *numbers, render.status(job.status), str(job.failures or ""), render.ago(job.created_at), _about(job)
-        )
-    return table
+        whose = (str(job.instance), Text(job.flow))
+        listing.add_row(str(job.id), *whose, *_standing(job))
+    return listing
 
 
-def _about(job: JobRecord) -> Text:
-    text = _error(job, "error", "code")
-    if job.status == "running":
-        text = f"at {job.worker}, leased until {render.moment(job.lease_until)}"
-    elif job.status == "waiting":
-        text = f"again at {render.moment(job.due_at)}: {text}"
-    return render.one_line(text)
+def jobs_of_instance(jobs: Sequence[JobRecord]) -> Listing:
+    listing = Listing(
+        "job", "task", "status", "failures", "age", "about",
+        numbers=("job", "failures"), loose=("about",), spare=("failures", "age"),
+    )  # fmt: skip
+    for job in jobs:
+        listing.add_row(str(job.id), *_standing(job))
+    return listing
+
+
+def _standing(job: JobRecord) -> tuple[Text | str, ...]:
+    age = render.span(datetime.now(UTC) - job.created_at)
+    return Text(job.task), render.status(job.status), str(job.failures or ""), age, Text(_about(job))
+
+
+def _about(job: JobRecord) -> str:
+    error = render.error(_error(job, "error", "code"))
+    match job.status:
+        case "running":
+            return f"at {job.worker}, leased until {render.moment(job.lease_until)}"
+        case "waiting":
+            return f"again at {render.moment(job.due_at)}: {error}"
+        case _:
+            return error
 
 
 def _error(job: JobRecord, *keys: str) -> str:

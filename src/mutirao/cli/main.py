@@ -8,11 +8,14 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from mutirao.cli.session import INTERRUPTED
+from mutirao.cli.usage import MISUSED, Group, UsageError, told
 from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 COMMANDS = {
@@ -23,14 +26,14 @@ COMMANDS = {
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts."),
-    "db": ("mutirao.cli.db", "The database: status, upgrade, shell, backup, restore, grant."),
+    "db": ("mutirao.cli.db", "The database: status, upgrade, shell, backup, restore, grant, revoke."),
 }
 
 REFUSED = 1
 OPERATOR_MUST_ACT = 3
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(Group):
     """Knows its commands by name and one line, and imports only the one that is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 the interface of the base class
@@ -51,11 +54,21 @@ class _LazyGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
 
-app = typer.Typer(cls=_LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+app = typer.Typer(cls=_LazyGroup, pretty_exceptions_enable=False, add_completion=False)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"mutirao {version('mutirao')}")
+        raise typer.Exit
 
 
 @app.callback()
-def mutirao() -> None:
+def mutirao(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Durable processes that span programs, people, devices and companies, on PostgreSQL alone.
 
     Example: mutirao up
@@ -68,7 +81,11 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to fail
     try:
-        app(prog_name="mutirao")
+        sys.exit(app(prog_name="mutirao", standalone_mode=False))
+    except UsageError as error:
+        _refuse(told(error))
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
     except MutiraoError as error:
         _refuse(error)
     except OSError as error:  # what we write to is full or gone; a disk of the engine's would be a MutiraoError
@@ -78,4 +95,10 @@ def main() -> None:
 
 def _refuse(error: MutiraoError) -> NoReturn:
     typer.secho(" ".join(f"error: {error}".split()), fg=typer.colors.RED, err=True)
-    sys.exit(OPERATOR_MUST_ACT if isinstance(error, OperatorError) else REFUSED)
+    sys.exit(_exit_code(error))
+
+
+def _exit_code(error: MutiraoError) -> int:
+    if isinstance(error, OperatorError):
+        return OPERATOR_MUST_ACT
+    return MISUSED if error.code == "usage" else REFUSED

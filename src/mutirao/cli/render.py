@@ -1,5 +1,6 @@
 """How the engine's things look on a terminal. What users wrote goes through Text, never through markup."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,19 +24,23 @@ _COLOURS = {
     "parked": "red",
 }
 _LONG = 60
+_LONG_NAME = 14
+_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?:: |$))")
+
+GAP = 2
+"""Between two columns of a table; the box takes one of them."""
 
 
-def table(*columns: str, numbers: Iterable[str] = (), loose: Iterable[str] = ()) -> Table:
-    """A table with a rule under its head. `numbers` stand to the right; `loose` columns give way when it is narrow."""
-    made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+def table(*columns: str, numbers: Iterable[str] = ()) -> Table:
+    """A table with a rule under its head; `numbers` stand to the right. For long ones there is `Listing`."""
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     for column in columns:
-        # Rich narrows those that may wrap before it touches the others.
-        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=column not in loose)
+        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=True)
     return made
 
 
 def one_line(text: Text | str) -> Text:
-    """For a loose column: cut where it ends, not wrapped."""
+    """Cut where its column ends, not wrapped."""
     line = Text(text) if isinstance(text, str) else text
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
@@ -74,6 +79,16 @@ def ordered(values: Mapping[str, Any], definition: Definition) -> dict[str, Any]
 def shortened(text: str, length: int = _LONG) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def error(text: str) -> str:
+    """An exception without the module that it comes from: in one line, its message needs the room."""
+    return _MODULE.sub("", " ".join(text.split()))
+
+
+def writer(name: str) -> str:
+    """Who it was. Of a long name both ends: a worker's has the host in front and the process behind."""
+    return name if len(name) <= _LONG_NAME else f"{name[:4]}…{name[5 - _LONG_NAME :]}"
 
 
 def moment(at: datetime | None) -> str:

@@ -29,7 +29,6 @@ _KINDS = {
     "suspend": "suspended",
     "resume": "resumed",
 }
-_STEERED = frozenset({"start", "skip", "retry", "set", "repair", "cancel", "suspend", "resume"})
 _BAD = frozenset({"fail", "parked", "drop"})
 
 
@@ -41,7 +40,7 @@ class Event:
     what: str
     is_bad: bool
     who: str
-    """Whoever did it from outside; empty for a worker."""
+    """The worker, or whoever did it from outside."""
     changed: Mapping[str, tuple[Any, Any]]
     note: str
     fired: Sequence[str]
@@ -59,7 +58,7 @@ def tell(rows: Sequence[TraceRow], definition: Definition) -> list[Event]:
                 at=row.at,
                 what=_what(row),
                 is_bad=row.kind in _BAD or _is_failed_try(row),
-                who=row.writer if row.kind in _STEERED and row.state is not None else "",
+                who=row.writer,
                 changed={} if row.state is None else _changes(before, render.ordered(row.state, definition)),
                 note=_note(row),
                 fired=[task for task in row.fired if task != EXCEPTION_TASK],
@@ -73,8 +72,10 @@ def tell(rows: Sequence[TraceRow], definition: Definition) -> list[Event]:
 
 def story_table(events: Sequence[Event], started_at: datetime) -> Table:
     """Times count from the start of the instance, so that one sees where they went."""
-    table = Table("after", "what", "which changed", "and set off", box=None, pad_edge=False, header_style="bold")
-    table.columns[0].justify = "right"
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("after", justify="right", no_wrap=True)
+    for name in ("what", "which changed", "and set off"):
+        table.add_column(name, overflow="fold")
     for event in events:
         table.add_row(render.span(event.at - started_at), _headline(event), _details(event), _outcome(event))
     return table
@@ -117,12 +118,12 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, t
 
 def _note(row: TraceRow) -> str:
     note = row.note or {}
-    return str(note.get("reason") or note.get("error") or note.get("code") or "")
+    return str(note.get("reason") or render.error(note.get("error") or "") or note.get("code") or "")
 
 
 def _headline(event: Event) -> Text:
     line = Text(event.what, "red" if event.is_bad else "")
-    return line.append(f"\nby {event.who}", "dim") if event.who else line
+    return line.append(f"\nby {render.writer(event.who)}", "dim") if event.who else line
 
 
 def _details(event: Event) -> Text:

@@ -93,7 +93,7 @@ def failure(text: str, *, code: str) -> Outcome:
 def failure_of(error: BaseException) -> Outcome:
     """What is kept of an exception: its code, its last line, and its traceback from the user's code on."""
     frames = traceback.format_exception(type(error), error, _from_user_code(error.__traceback__))
-    said = "".join(traceback.format_exception_only(error)).strip()
+    said = "".join(traceback.format_exception_only(error)).strip().removeprefix(f"{MutiraoError.__module__}.")
     match error:
         case Failed():
             code = "failed"

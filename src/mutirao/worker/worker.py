@@ -287,7 +287,8 @@ class Worker:
             case "refused":
                 self._desk.report(Done(done.job, done.attempt, None, (told.note or b"{}").decode()))
             case "parked":
-                log.info("job %s of instance %s is parked: %s", told.job, told.instance, (told.note or b"").decode())
+                task, note = self._handlers[told.task].task, msgspec.json.decode(told.note or b"{}")
+                log.info("job %s (%s of instance %s) is parked: %s", told.job, task, told.instance, note.get("code"))
             case _:
                 log.info("job %s is no longer ours: attempt %s has been replaced", done.job, done.attempt)
 
