@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
+import pytest
 from driver import Engine, Job, fresh_engine  # noqa: F401 gives the fixture `engine`
+from psycopg.types.json import Jsonb
 
 
 async def counter(engine: Engine, *, instances: int = 1) -> list[int]:
@@ -203,3 +205,26 @@ async def test_the_engine_reads_no_clock_but_its_own(engine: Engine) -> None:
         reading,
     )
     assert found == []
+
+
+async def test_no_room_is_no_job(engine: Engine) -> None:
+    await engine.apply("f", {"a": 0}, {"go": "a = 0"}, final="a = 1")
+    await engine.start("f")
+    tasks = list(await engine.tasks("f", "go"))
+    assert await engine.rows("select * from mutirao.claim('ann', %s::int[], null)", tasks) == []
+
+
+async def test_instances_that_always_have_a_next_step_do_not_keep_others_out(engine: Engine) -> None:
+    """A worker with one place, whose job always fires the next one: sooner or later it gets what has waited."""
+    await engine.apply("loop", {"n": 0}, {"step": "n >= 0"}, final="n < 0")
+    await engine.apply("lone", {"done": False}, {"work": "not done"}, final="done")
+    await engine.start("loop")
+    tasks = [*await engine.tasks("loop", "step"), *await engine.tasks("lone", "work")]
+    turn = "select job, attempt, instance from mutirao.turn('ann', %s::bigint[], %s::bigint[], %s::jsonb[], %s::jsonb[], %s::int[], 1)"
+    ((job, attempt, _),) = await engine.rows(turn, [], [], [], [], tasks)
+    waiting = await engine.start("lone")
+    for n in range(300):
+        ((job, attempt, instance),) = await engine.rows(turn, [job], [attempt], [Jsonb({"n": n})], [None], tasks)
+        if instance == waiting:
+            return
+    pytest.fail("300 steps of one instance, and the other still waits")

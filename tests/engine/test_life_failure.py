@@ -85,8 +85,41 @@ async def test_a_task_that_says_failed_has_failed_at_once(engine: Engine) -> Non
 async def test_a_job_given_back_with_neither_change_nor_error_uses_a_retry(engine: Engine) -> None:
     instance = await one_task(engine)
     job = await engine.take("f", "go")
-    await engine.rows("select mutirao.complete(%s, %s, null)", job.id, job.attempt)
+    await engine.rows(
+        "select * from mutirao.turn('ann', array[%s::bigint], array[%s::bigint], array[null::jsonb], array[null::jsonb], '{}', 0)",
+        job.id, job.attempt,
+    )  # fmt: skip
     assert await engine.jobs(instance) == {"go": "waiting"}
+
+
+@pytest.mark.parametrize("function", ["complete", "complete_here"])
+async def test_to_complete_with_null_is_refused(engine: Engine, function: str) -> None:
+    """Work done in the job's own transaction must not be committed beside a job that would run again."""
+    instance = await one_task(engine)
+    job = await engine.take("f", "go")
+    async with engine.refused("wrong_call", "null is no change"):
+        await engine.rows(f"select mutirao.{function}(%s, %s, null)", job.id, job.attempt)
+    assert await engine.jobs(instance) == {"go": "running"}
+
+
+async def test_an_odd_error_concerns_its_own_job_alone(engine: Engine) -> None:
+    odd, good = await one_task(engine), await engine.start("f")
+    jobs = await engine.claim("f", "go", room=2)
+    await engine.rows(
+        "select * from mutirao.turn('ann', %s::bigint[], %s::bigint[], array[null, '{\"a\": 1}'::jsonb], array['{\"final\": \"maybe\"}'::jsonb, null], '{}', 0)",
+        [job.id for job in jobs], [job.attempt for job in jobs],
+    )  # fmt: skip
+    assert await engine.jobs(odd) == {"go": "waiting"}
+    assert await engine.jobs(good) != {"go": "running"}
+
+
+async def test_a_job_is_parked_only_for_a_problem_that_parks(engine: Engine) -> None:
+    instance = await one_task(engine)
+    job = await engine.take("f", "go")
+    for problem in ("null", '\'{"code": "anything"}\'', "'[]'"):
+        async with engine.refused("wrong_call", "final_blocked or condition_failed"):
+            await engine.rows(f"select mutirao.park_attempt(%s, %s, null, {problem})", job.id, job.attempt)
+    assert await engine.jobs(instance) == {"go": "running"}
 
 
 async def test_the_change_of_an_attempt_that_failed_is_not_written(engine: Engine) -> None:
@@ -153,6 +186,39 @@ async def test_a_handled_failure_blocks_final_no_more(engine: Engine) -> None:
     assert await engine.jobs(instance) == {"one": "failed", "sorry": "ready"}
     await engine.do("f", "sorry", a=9)
     assert await engine.status(instance) == "closed.completed"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_handled"),
+    [
+        ("'failed' = task_one", True),
+        ("a = 0 and (a = 1 or task_one in ('failed', 'succeeded'))", True),
+        ("task_one = any (array['failed'])", True),
+        ("coalesce(task_one = 'failed', false)", True),
+        ("not (task_one = 'failed')", False),
+        ("task_one <> 'failed'", False),
+        ("task_one not in ('failed')", False),
+        ("case when task_one = 'failed' then false else true end", False),
+        ("(task_one = 'failed') is not true", False),
+    ],
+)
+async def test_a_condition_handles_a_failure_only_where_it_waits_for_it(
+    engine: Engine, condition: str, is_handled: bool
+) -> None:
+    other = {"when": condition, "fires": "once"}
+    await engine.apply("f", {"a": 0}, {"one": {"when": "true", "fires": "once"}, "other": other}, ends="quiet")
+    instance = await engine.start("f")
+    await engine.fail_for_good(await engine.take("f", "one"))
+    assert (await engine.status(instance) == "open.exception") is not is_handled
+
+
+async def test_neither_final_nor_the_task_itself_handles_its_failure(engine: Engine) -> None:
+    await engine.apply(
+        "f", {"a": 0}, {"one": "a = 0 or task_one = 'failed'"}, final="a = 1 and task_one in ('failed', 'succeeded')"
+    )
+    instance = await engine.start("f")
+    await engine.fail_for_good(await engine.take("f", "one"))
+    assert await engine.status(instance) == "open.exception"
 
 
 async def test_to_name_another_state_of_a_task_does_not_handle_its_failure(engine: Engine) -> None:

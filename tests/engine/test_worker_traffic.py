@@ -149,7 +149,7 @@ async def test_worker_takes_no_more_than_it_can_do(stage: Stage) -> None:
     async with stage.working(Held, concurrency=7):
 
         async def seven_run() -> bool:
-            return len(await stage.engine.jobs(status="running")) == 7
+            return inside == 7 == len(await stage.engine.jobs(status="running"))
 
         await until(seven_run)
         go_on.set()
@@ -337,3 +337,45 @@ async def test_a_place_with_little_room_does_not_make_small_batches_for_the_othe
         assert turns <= 25
         held.set()
         await stage.all_close("wide", 120)
+
+
+async def test_no_job_waits_for_the_poll_because_another_place_had_more_room(stage: Stage) -> None:
+    """One thread, always full; the loop has room and leads. What the thread left waiting is asked for all the same."""
+
+    class Blocking(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        def work(self) -> Change:
+            return {"done": True}
+
+    await stage.engine.apply(Blocking)
+    async with stage.working(Blocking, Step, threads=1):
+        for _ in range(10):
+            await stage.engine.start_many([Blocking() for _ in range(12)])
+            await stage.comes_to(await stage.engine.start(Step()))
+        await stage.all_close("blocking", 120)
+
+
+async def test_a_thread_that_comes_back_late_is_used_again_at_once(stage: Stage) -> None:
+    go = threading.Event()
+
+    class Late(Flow):
+        is_stuck: bool = False
+        done: bool = False
+        final = "done"
+
+        @task(when="not done", timeout=timedelta(milliseconds=100), retries=0)
+        def work(self) -> Change:
+            if self.is_stuck:
+                go.wait()
+            return {"done": True}
+
+    await stage.engine.apply(Late)
+    async with stage.working(Late, threads=1):
+        await stage.comes_to(await stage.engine.start(Late(is_stuck=True)), "open.exception")
+        waiting = await stage.engine.start(Late())
+        await idle(stage, "ann")
+        go.set()
+        await stage.comes_to(waiting)

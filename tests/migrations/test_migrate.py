@@ -121,6 +121,17 @@ async def test_functions_of_a_newer_program_are_not_replaced(empty: AsyncConnect
         assert refusal.value.code == "schema_too_new"
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"), [("1.9", "1.10"), ("1.0rc1", "1.0"), ("1.0.dev3", "1.0"), ("0.9.9", "1.0"), ("1.0", "1.0.1")]
+)
+async def test_which_of_two_versions_is_newer(empty: AsyncConnection[Any], older: str, newer: str) -> None:
+    first = step(1, "create table mutirao.a ()")
+    await upgrade(empty, program(first, functions="select 1", version=older))
+    await upgrade(empty, program(first, functions="select 2", version=newer))
+    with pytest.raises(OperatorError, match="schema_too_new"):
+        await upgrade(empty, program(first, functions="select 1", version=older))
+
+
 async def test_database_older_than_the_program_is_refused_without_upgrading(empty: AsyncConnection[Any]) -> None:
     first, second = step(1, "create table mutirao.a ()"), step(2, "select 1")
     with pytest.raises(OperatorError, match=r"no schema.*mutirao db upgrade") as refusal:
@@ -142,6 +153,13 @@ async def test_functions_are_written_anew_and_those_in_no_file_are_dropped(
         await superuser.execute(sql.SQL("create role {}").format(sql.Identifier(clerk)))
     await connection.execute("select mutirao.grant_role(%s::name, 'work')", [clerk])
     await connection.execute("create function mutirao.of_yesterday() returns int language sql return 1")
+    await connection.execute("create function mutirao.uses_it() returns int language sql return mutirao.of_yesterday()")
+    # One who has become a member of the owner has every right, and needs none of those that were granted.
+    await connection.execute("insert into mutirao.granted values (current_user, 'read')")
+    await connection.execute("insert into mutirao.callable values ('lock_instance', 'read')")
+    await connection.execute(
+        sql.SQL("grant execute on function mutirao.lock_instance to {}").format(sql.Identifier(clerk))
+    )
     await connection.execute(
         "create or replace function mutirao.note(text) returns jsonb language sql immutable return '{}'::jsonb"
     )
@@ -152,6 +170,7 @@ async def test_functions_are_written_anew_and_those_in_no_file_are_dropped(
     may = "select has_function_privilege('{}', 'mutirao.{}', 'execute')"
     assert await one(connection, may.format(clerk, "cancel(bigint, text, text)")) is True
     assert await one(connection, may.format(clerk, "grant_role(name, text)")) is False
+    assert await one(connection, may.format(clerk, "lock_instance(bigint)")) is False
 
 
 async def test_role_without_rights_is_told_so(server: TestServer, empty_database_url: str) -> None:

@@ -166,6 +166,8 @@ async def test_a_claim_that_somebody_watches_is_given_back_when_its_instance_is_
         await run(person, "select mutirao.set(%s, '{}')", held)
         assert [instance for *_, instance in await at_once(engine, CLAIM, tasks, 2)] == [free]
         await person.commit()
-    assert await engine.jobs(held) == {"slow": "ready"}
+    assert await engine.jobs(held) == {"slow": "waiting"}  # not for somebody to ask again, but for a moment
     assert await engine.jobs(free) == {"slow": "running", "watch": "ready"}
+    await engine.advance(seconds=1)
+    assert await engine.tick() == (1, 0, 0)
     assert [instance for *_, instance in await at_once(engine, CLAIM, tasks, 2)] == [held]

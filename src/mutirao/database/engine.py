@@ -210,7 +210,8 @@ class Engine:
         return await self._rows(VersionRecord, "versions", [flow, limit])
 
     async def _flow_names(self) -> list[str]:
-        return [each.name for each in await self.flows()]
+        async with self.connection() as connection:
+            return [name for (name,) in await (await connection.execute(query("flow_names"))).fetchall()]
 
     # Instances
 
@@ -222,7 +223,8 @@ class Engine:
     async def start_many(self, states: Iterable[HasState], *, priority: int = 0) -> list[int]:
         """Start an instance per state; answers their numbers in order. They are of one flow.
 
-        A call of up to 5,000 is all or none, a larger one goes in batches of so many.
+        A call of up to 5,000 is all or none. A larger one goes in batches of so many: where one is refused, others may
+        have been started.
         """
         return await self._start_all(map(_batch_of, _in_batches(states)), priority)
 
@@ -237,7 +239,13 @@ class Engine:
 
         async def lane() -> None:
             for number, batch in numbered:
-                started[number] = await self._start(batch, priority)
+                try:
+                    started[number] = await self._start(batch, priority)
+                except RequestError as error:
+                    if not number:
+                        raise
+                    first = number * START_BATCH + 1
+                    raise RequestError(error.code, f"{error.message} (counted from state {first})") from error
 
         lanes = [asyncio.ensure_future(lane()) for _ in range(_START_LANES)]
         try:
@@ -276,11 +284,12 @@ class Engine:
         if where is not None and flow is None:
             raise RequestError("wrong_call", "a filter by attribute needs the flow that has it")
         name, value = where or (None, None)
-        return await self._rows(
-            Instance,
-            "instances",
-            {"flow": number, "status": status, "name": name, "value": value, "before": before or 2**62, "limit": limit},
-        )
+        asked: dict[str, object] = {"flow": number, "status": status, "name": name, "value": value, "limit": limit}
+        asked["before"] = before or 2**62
+        # Open and closed ones are apart: where only one kind can match, the other is not even looked at.
+        for kind in ("open", "closed"):
+            asked[kind] = any(known.startswith(status or "") for known in STATUSES if known.startswith(kind))
+        return await self._rows(Instance, "instances", asked)
 
     async def _flow_number(self, flow: str, where: tuple[str, str] | None) -> int:
         async with self.connection() as connection:

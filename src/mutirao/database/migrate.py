@@ -101,7 +101,9 @@ def schema() -> Schema:
 
 
 async def upgrade(connection: AsyncConnection[Any], wanted: Schema | None = None) -> list[Migration | Functions]:
-    """Apply what is missing, all or nothing, and return what this call applied."""
+    """Apply what is missing, all or nothing, and return what this call applied. The connection must be in autocommit."""
+    if not connection.autocommit:
+        raise ValueError("an upgrade is a transaction of its own: give it a connection in autocommit")
     wanted = wanted or schema()
     if not (await status(connection, wanted)).pending:
         return []
@@ -183,8 +185,13 @@ def _refuse_newer(wanted: Schema, ledger: _Ledger) -> None:
         )
 
 
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)))
+def _order(version: str) -> tuple[list[int], bool]:
+    """1.10 after 1.9, and 1.0 after 1.0rc1; 1.0 and 1.0.0 are one."""
+    release = re.split(r"[^\d.]", version, maxsplit=1)[0].strip(".")
+    numbers = [int(number) for number in release.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers, re.search(r"\d[.-]?(a|b|rc|dev)\d", version) is None
 
 
 def _record(step: Migration | Functions) -> tuple[LiteralString, tuple[object, ...]]:

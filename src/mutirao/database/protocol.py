@@ -18,6 +18,9 @@ from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 # A look takes microseconds. One that takes this long is a condition gone wrong, and is found by trying job by job.
 LOOK_LIMIT = timedelta(seconds=10)
+# A clock has several duties, and none may keep the others waiting: where so many instances take longer, it takes fewer.
+CLOCK_LIMIT = timedelta(seconds=1)
+CLOCK_ROOM = 500
 
 # SQLSTATEs that begin so: a value too large, a JSON too deep.
 _LIMIT_EXCEEDED = "54"
@@ -47,9 +50,6 @@ class Done(NamedTuple):
     postponed: int = 0
 
 
-CLOCK_DUTIES = ("retries", "leases", "versions")
-
-
 class Ticked(NamedTuple):
     """What a clock did, and in how many seconds it has something to do again."""
 
@@ -73,9 +73,10 @@ class _RawLoader(Loader):
 class Line:
     """A worker's connection; made anew when it broke. Calls on it wait for one another."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, limit: timedelta | None = None) -> None:
         self.url = url
         self.name = name
+        self._limit = limit or LOOK_LIMIT
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._calling = asyncio.Lock()
 
@@ -106,21 +107,10 @@ class Line:
     async def park(self, job: int, attempt: int, change: str | None, problem: str) -> None:
         await self._call("park", (job, attempt, change, problem))
 
-    async def tick(self) -> Ticked:
-        """All duties of a clock, each in a transaction of its own: where one cannot be done, the others still are."""
-        done, failed = [], []
-        for duty in CLOCK_DUTIES:
-            try:
-                done += [Ticked._make(row) for row in await self._call("turn_clock", (duty,))]
-            except MutiraoError as error:
-                if is_lost(error):
-                    raise
-                failed.append(error)
-        if failed:
-            raise failed[0]
-        return Ticked(
-            sum(t.woken for t in done), sum(t.ended for t in done), sum(t.looked for t in done), done[-1].next_in
-        )
+    async def tick(self, duty: str, room: int) -> Ticked:
+        """One duty of a clock, for so many instances at most. Raises `LookTooLong` where they take too long together."""
+        [row] = await self._call("turn_clock", (room, duty), _refusal_of_turn)
+        return Ticked._make(row)
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -138,7 +128,7 @@ class Line:
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
         if self._connection is None or self._connection.closed:
-            milliseconds = int(LOOK_LIMIT.total_seconds() * 1000)
+            milliseconds = int(self._limit.total_seconds() * 1000)
             connection = await connect(
                 self.url, application_name=self.name[:63], options=f"-c statement_timeout={milliseconds}"
             )

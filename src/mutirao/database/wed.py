@@ -13,6 +13,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mutirao.database.connection import refusals
+from mutirao.database.protocol import CLOCK_ROOM
 from mutirao.database.sql import query
 from mutirao.errors import FlowError, LeaseLost, RequestError
 
@@ -103,7 +104,7 @@ class WedSession:
 
     def turn_clock(self) -> float | None:
         """Look after time; answers in how many seconds there is something to do again."""
-        [(_, _, _, next_in)] = self._rows("turn_clock", None)
+        [(_, _, _, next_in)] = self._rows("turn_clock", CLOCK_ROOM, None)
         return None if next_in is None else float(next_in)
 
     def wait(self, seconds: float) -> None:

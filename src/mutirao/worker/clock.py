@@ -6,11 +6,13 @@ from contextlib import suppress
 
 from mutirao.database.engine import Engine
 from mutirao.database.listener import Listener
-from mutirao.database.protocol import Backoff, Line, Ticked, is_lost
-from mutirao.errors import MutiraoError, OperatorError
+from mutirao.database.protocol import CLOCK_LIMIT, CLOCK_ROOM, Backoff, Line, is_lost
+from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 log = logging.getLogger(__name__)
 
+# What turn_clock does, by name. None keeps the others from being done.
+_DUTIES = ("retries", "leases", "versions")
 # Never longer than this between two looks: another clock may have vanished with what it had taken.
 _LONGEST = 1.0
 # Never shorter: what falls due within it goes in one batch.
@@ -24,6 +26,7 @@ class Clock:
         self._engine = engine
         self._hint = asyncio.Event()
         self._stopping = False
+        self._rooms = dict.fromkeys(_DUTIES, CLOCK_ROOM)
 
     def stop(self) -> None:
         self._stopping = True
@@ -38,7 +41,7 @@ class Clock:
         name = f"{self._engine.name} clock"
         listener = Listener(self._engine.url, name, self.hear)
         listening = asyncio.create_task(listener.run()) if listen else None
-        line = Line(self._engine.url, name)
+        line = Line(self._engine.url, name, CLOCK_LIMIT)
         try:
             await self._turn_until_stopped(line)
         finally:
@@ -51,9 +54,9 @@ class Clock:
         backoff = Backoff()
         while not self._stopping:
             try:
-                ticked = await line.tick()
+                next_in = await self.turn(line)
                 backoff.reset()
-                await self._pause(ticked)
+                await self._pause(next_in)
             except MutiraoError as error:
                 if not is_lost(error) and isinstance(error, OperatorError):
                     raise
@@ -61,8 +64,23 @@ class Clock:
                 await backoff.wait()
                 await self._engine.revive()
 
-    async def _pause(self, ticked: Ticked) -> None:
-        seconds = _LONGEST if ticked.next_in is None else min(max(ticked.next_in, _SHORTEST), _LONGEST)
+    async def turn(self, line: Line) -> float | None:
+        """Every duty, each in a transaction of its own; answers in how many seconds there is something to do again."""
+        next_in: float | None = None
+        for duty in _DUTIES:
+            try:
+                ticked = await line.tick(duty, self._rooms[duty])
+            except RequestError as error:
+                log.warning("%s of up to %s instances, once more with fewer: %s", duty, self._rooms[duty], error)
+                self._rooms[duty] = max(1, self._rooms[duty] // 2)
+                next_in = _LONGEST if self._rooms[duty] == 1 else 0
+            else:
+                self._rooms[duty] = min(CLOCK_ROOM, self._rooms[duty] * 2)
+                next_in = ticked.next_in if next_in is None else min(next_in, ticked.next_in or _LONGEST)
+        return next_in
+
+    async def _pause(self, next_in: float | None) -> None:
+        seconds = _LONGEST if next_in is None else min(max(next_in, _SHORTEST), _LONGEST)
         # A hint says that something new falls due, not that it is due: the next turn tells when.
         with suppress(TimeoutError):
             # Not wait_for: up to Python 3.11 it loses a cancellation that comes together with the event.

@@ -54,7 +54,7 @@ class Desk:
         self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._threads = Threads(options.threads, self._finish)
-        self._transactions = Transactions(line, options.transactions, options.transaction_limit, self._finish)
+        self._transactions = Transactions(line, options, self._finish, freed)
 
     @property
     def is_empty(self) -> bool:
@@ -152,18 +152,16 @@ class Desk:
 
     def _finish(self, running: Running, outcome: Outcome | None) -> None:
         if not self._take_off(running):
+            self._freed()  # too late to be reported, but its place is free
             return
         if outcome is None:
-            self._freed()
             return
         if outcome.error is None:
             self.done += 1
         else:
             self.failed += 1
             log.info("%s failed: %s", running, outcome.said)
-        if outcome.is_written:
-            self._freed()
-        else:
+        if not outcome.is_written:
             self.report(running.done(outcome))
 
     def _time_out(self, running: Running) -> None:

@@ -23,6 +23,7 @@ from mutirao.database.connection import connect, refusal_of, refusals
 from mutirao.database.protocol import Backoff, Line, is_lost
 from mutirao.database.sql import query
 from mutirao.errors import LeaseLost, MutiraoError, OperatorError
+from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Outcome, Running, failure, failure_of
 from mutirao.worker.thread import in_thread
 
@@ -42,23 +43,29 @@ class _Undo(Exception):
 
 
 class Transactions:
-    """Runs transactional jobs on `line`'s server, each on a connection of its own, `size` of them at once.
+    """Runs transactional jobs on `line`'s server, each on a connection of its own, some of them at once.
 
-    `finished` is called with each job and its outcome; None when there is none that is worth a report.
+    `finished` is called with each job and its outcome; None when there is none that is worth a report. `freed` is called
+    when a place has become free.
     """
 
     def __init__(
-        self, line: Line, size: int, limit: timedelta, finished: Callable[[Running, Outcome | None], None]
+        self,
+        line: Line,
+        options: WorkerOptions,
+        finished: Callable[[Running, Outcome | None], None],
+        freed: Callable[[], None],
     ) -> None:
         self._line = line
-        self._size = size
-        self._limit = limit.total_seconds()
-        milliseconds = int((limit + _GRACE).total_seconds() * 1000)
+        self._size = options.transactions
+        self._limit = options.transaction_limit.total_seconds()
+        milliseconds = int((options.transaction_limit + _GRACE).total_seconds() * 1000)
         self._options: dict[str, Any] = {
             "application_name": f"{line.name} transaction",
             "options": f"-c statement_timeout={milliseconds} -c idle_in_transaction_session_timeout={milliseconds}",
         }
         self._finished = finished
+        self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Running] = deque()
         self._under_way = 0
@@ -86,7 +93,7 @@ class Transactions:
                 self._under_way += 1
                 running.task = self._loop.create_task(self._run(running))
                 self._tasks.add(running.task)
-                running.task.add_done_callback(self._tasks.discard)
+                running.task.add_done_callback(partial(self._ended, running))
 
     def withdraw(self) -> list[Running]:
         """What has not been begun: taken back."""
@@ -100,15 +107,20 @@ class Transactions:
             self._finished(running, await self._attempt(running))
         finally:
             timer.cancel()
-            thread = self._threads.pop(running, None)
-            if thread is None or thread.done():
-                self._free()
-            else:  # a thread cannot be stopped: its place is taken until it comes back
-                thread.add_done_callback(self._free)
+
+    def _ended(self, running: Running, task: "asyncio.Task[None]") -> None:
+        """Also of a task that was cancelled before it began."""
+        self._tasks.discard(task)
+        thread = self._threads.pop(running, None)
+        if thread is None or thread.done():
+            self._free()
+        else:  # a thread cannot be stopped: its place is taken until it comes back
+            thread.add_done_callback(self._free)
 
     def _free(self, _: object = None) -> None:
         self._under_way -= 1
         self.dispatch()
+        self._freed()
 
     def _stop(self, running: Running) -> None:
         text = f"its transaction did not end within {self._limit:g} s, the longest that this worker allows"

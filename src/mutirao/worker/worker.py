@@ -24,7 +24,7 @@ import msgspec
 
 from mutirao.database.engine import Engine
 from mutirao.database.listener import EVERYBODY, Listener
-from mutirao.database.protocol import TRY_AGAIN, Backoff, Done, Line, LookTooLong, Told, is_lost, may_pass
+from mutirao.database.protocol import TRY_AGAIN, Backoff, Done, Line, LookTooLong, Told, may_pass
 from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
 from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
@@ -233,8 +233,8 @@ class Worker:
         room, tasks, is_whole = self._appetite()
         self._leading.rotate(-1)
         self._asked_for += room
-        if room and is_whole:
-            self._maybe_more = False
+        if room:
+            self._maybe_more = not is_whole
         try:
             told = await line.turn(self.name, batch, tasks, room, self._lease)
         except RequestError as error:
@@ -303,7 +303,7 @@ class Worker:
             try:
                 lost = await self._line.renew(leased, self._lease)
             except MutiraoError as error:
-                if not is_lost(error):
+                if not may_pass(error):
                     raise
                 log.warning("leases are not renewed: %s", error)
                 continue

@@ -7,7 +7,7 @@ begin
   revoke execute on all functions in schema mutirao from public;
   if to_regclass('mutirao.granted') is not null then
     delete from mutirao.granted g where not exists (select from pg_roles r where r.rolname = g.role);
-    perform mutirao.grant_role(g.role, g.level) from mutirao.granted g;
+    perform mutirao.give_all_rights();
   end if;
   -- Transaction numbers of another server mean nothing here, and one of ours could be the same.
   if to_regclass('mutirao.version') is not null then

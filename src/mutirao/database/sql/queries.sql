@@ -17,7 +17,7 @@ select mutirao.park_attempt(%s, %s, %s::jsonb, %s::jsonb)
 select mutirao.complete_here(%s, %s, %s::jsonb)
 
 -- turn_clock: one duty of a clock; and in how many seconds it should turn again
-select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock(duty => %s)
+select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock(%s, %s)
 
 -- task_ids: the numbers of a flow's tasks, and the flow's own
 select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where f.name = %s
@@ -55,10 +55,10 @@ select mutirao.skip(%s, %s::jsonb, %s, %s)
 -- flows: the flows, with what is going on in each
 select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
   (select count(*) from mutirao.rule r join mutirao.task t on t.id = r.task where r.version = v.id and t.name <> '_FINAL') as tasks,
-  (select count(*) from mutirao.instance i where i.flow = f.id) as open,
-  (select count(*) from mutirao.instance i where i.flow = f.id and i.status = 'open.exception') as exceptions,
-  (select count(*) from mutirao.closed c where c.flow = f.id) as closed
+  coalesce(o.open, 0) as open, coalesce(o.exceptions, 0) as exceptions, coalesce(c.closed, 0) as closed
 from mutirao.flow f join mutirao.version v on v.id = f.version
+left join (select flow, count(*) as open, count(*) filter (where status = 'open.exception') as exceptions from mutirao.instance group by 1) o on o.flow = f.id
+left join (select flow, count(*) as closed from mutirao.closed group by 1) c on c.flow = f.id
 where %(flow)s::text is null or f.name = %(flow)s
 order by f.name
 
@@ -79,12 +79,12 @@ join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority
 from (
   (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance
-   where id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
+   where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
      and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
    order by id desc limit %(limit)s)
   union all
   (select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed
-   where id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
+   where %(closed)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
      and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
    order by id desc limit %(limit)s)) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version

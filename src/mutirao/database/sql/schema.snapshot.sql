@@ -265,7 +265,7 @@ end $$;
 
 CREATE FUNCTION mutirao.signed(writer text) RETURNS text
     LANGUAGE sql STABLE
-    RETURN CASE WHEN ((writer = SESSION_USER) OR (SESSION_USER = CURRENT_USER)) THEN writer ELSE format('%s (%s)'::text, writer, SESSION_USER) END;
+    RETURN CASE WHEN (writer IS NULL) THEN (SESSION_USER)::text WHEN ((writer = SESSION_USER) OR (SESSION_USER = CURRENT_USER)) THEN writer ELSE format('%s (%s)'::text, writer, SESSION_USER) END;
 
 COMMENT ON FUNCTION mutirao.signed(writer text) IS 'Who wrote, as the caller says; with the role that the caller is, where that is another.';
 
@@ -305,6 +305,15 @@ begin
 end $_$;
 
 COMMENT ON FUNCTION mutirao.check_attribute_name(name text) IS 'Refuses a name that SQL or the engine keeps for itself.';
+
+CREATE FUNCTION mutirao.check_change(job bigint, change jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+  if change is null then
+    perform mutirao.refuse('wrong_call', format('job %s: null is no change; give {} when nothing changes, or fail the job', job));
+  end if;
+end $$;
 
 CREATE FUNCTION mutirao.check_circles(version integer) RETURNS void
     LANGUAGE plpgsql
@@ -405,6 +414,7 @@ declare
   watched bigint[];
   given_back bigint[];
 begin
+  room := coalesce(room, 0);
   loop
     level := mutirao.top_priority(tasks, level);
     exit when level is null or room <= 0;
@@ -491,11 +501,18 @@ CREATE FUNCTION mutirao.compile_facts(version integer) RETURNS void
     AS $$
 begin
   with rules as (
-    select r.*, v.flow from mutirao.rule r join mutirao.version v on v.id = r.version where r.version = compile_facts.version and r.enabled),
+    select r.*, v.flow, t.name from mutirao.rule r join mutirao.version v on v.id = r.version join mutirao.task t on t.id = r.task
+    where r.version = compile_facts.version and r.enabled),
   terms as (
     select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
   mentions as (
-    select t.id as task, t.name, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+    select r.task as by, r.name as by_name, t.id as task, t.name, r.condition, r.function, r.arguments
+    from rules r cross join unnest(r.arguments) a(name) join mutirao.task t on t.flow = r.flow and 'task_' || t.name = a.name),
+  handled as (
+    select t.term / 8 as task from terms t where t.term % 8 = 4
+    union
+    select m.task from mentions m where m.by <> m.task and m.by_name <> '_FINAL'
+      and 'task_' || m.name in (select mutirao.condition_waits_for(m.function, m.arguments, 'failed'))),
   watched as (
     select t.term from terms t where t.term % 8 in (1, 2)
     union
@@ -504,7 +521,7 @@ begin
     select a.* from mutirao.attribute a where a.version = compile_facts.version)
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
-    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ format('\mtask_%s\M\s*(=|in\s*\([^)]*)\s*''failed''', m.name)) h), '{}'),
+    handled = coalesce((select array_agg(h.task) from handled h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
@@ -545,6 +562,7 @@ CREATE FUNCTION mutirao.complete(job bigint, attempt bigint, change jsonb DEFAUL
 declare
   answer mutirao.settled;
 begin
+  perform mutirao.check_change(job, change);
   select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
   case answer.kind
     when 'parked' then return 'parked';
@@ -569,6 +587,7 @@ CREATE FUNCTION mutirao.complete_here(job bigint, attempt bigint, change jsonb) 
 declare
   answer mutirao.settled;
 begin
+  perform mutirao.check_change(job, change);
   perform from mutirao.instance i where i.id = (select j.instance from mutirao.job j where j.id = complete_here.job) for no key update;
   select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
   if answer.kind = 'lost' then
@@ -1061,6 +1080,26 @@ $_$;
 
 COMMENT ON FUNCTION mutirao.condition_tokens(predicate text) IS 'The text of a condition, cut as the server would cut it, without spaces.';
 
+CREATE FUNCTION mutirao.condition_waits_for(function text, arguments text[], value text) RETURNS SETOF text
+    LANGUAGE sql STABLE
+    AS $$
+  with recursive nodes as materialized (
+    select n.* from pg_proc p, unnest(mutirao.condition_nodes(p.prosqlbody::text)) n where p.oid = to_regproc(function)),
+  plain as (
+    select n.id, n.kind, n.own from nodes n where n.parent is null
+    union all
+    select n.id, n.kind, n.own from plain p join nodes n on n.parent = p.id
+    where p.kind in ('QUERY', 'TARGETENTRY', 'COALESCEEXPR') or p.kind = 'BOOLEXPR' and p.own ~ ':boolop (and|or) ')
+  select distinct arguments[substring(named.own from ':paramid (\d+)')::int]
+  from plain compared join nodes named on named.parent = compared.id and named.kind = 'PARAM'
+  join nodes list on list.id = compared.id or list.parent = compared.id and list.kind = 'ARRAYEXPR'
+  join nodes literal on literal.parent = list.id and literal.kind = 'CONST' and literal.type = 'text' and literal.own ~ ':constisnull false'
+  where mutirao.builtin_operator(substring(compared.own from ':opno (\d+)')::oid) = '=(text,text)' and compared.own !~ ':useOr false'
+    and mutirao.condition_literal(literal.own) = value
+$$;
+
+COMMENT ON FUNCTION mutirao.condition_waits_for(function text, arguments text[], value text) IS 'The attributes and tasks that a condition asks, plainly, to be this value: x = ''v'', or x in (…, ''v'', …).';
+
 CREATE FUNCTION mutirao.create_flow(name text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1241,7 +1280,7 @@ begin
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description
   from mutirao.rule r where r.version = old.id;
-  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false;
+  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false, again = false;
   return v;
 end $$;
 
@@ -1350,16 +1389,17 @@ begin
       if e.error is null then
         perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
       end if;
-      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
-        status = case when i.hold is not null then 'held' when e.error is not null then 'waiting' else 'ready' end::mutirao.job_status,
-        due_at = case when i.hold is null and e.error is not null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end,
-        failures = case when e.error is not null then j.failures + 1 else 0 end
+      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1,
+        status = case when i.hold is not null then 'held' else 'waiting' end::mutirao.job_status,
+        due_at = case when i.hold is null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end
       from mutirao.instance i where j.id = e.job and i.id = j.instance;
+      if found then
+        perform pg_notify('mutirao', 'clock');
+      end if;
       if e.error is not null then
         insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
         select i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'retry', e.job, e.task, e.attempt, e.cause, i.status, e.writer, e.error, mutirao.now()
         from mutirao.instance i where i.id = e.instance;
-        perform pg_notify('mutirao', 'clock');
       end if;
     exception when others then
       if sqlstate not like 'MU%' then raise; end if;
@@ -1627,6 +1667,33 @@ CREATE FUNCTION mutirao.flow_document(version integer) RETURNS jsonb
    WHERE (v.id = flow_document.version);
 END;
 
+CREATE FUNCTION mutirao.give_all_rights() RETURNS void
+    LANGUAGE sql
+    AS $$
+  select mutirao.give_rights(g.role, g.level) from mutirao.granted g join pg_roles r on r.rolname = g.role where not mutirao.is_owner(g.role)
+$$;
+
+COMMENT ON FUNCTION mutirao.give_all_rights() IS 'Gives every role again what it was granted: after an upgrade, and on a server to which a backup was brought.';
+
+CREATE FUNCTION mutirao.give_rights(role name, level text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+  levels text[] := array['read', 'work', 'define'];
+  allowed regprocedure;
+begin
+  execute format('grant usage on schema mutirao to %I', role);
+  execute format('grant select on all tables in schema mutirao to %I', role);
+  execute format('revoke execute on all functions in schema mutirao from %I', role);
+  for allowed in
+    select p.oid from pg_catalog.pg_proc p join mutirao.callable c on c.function = p.proname
+    where p.pronamespace = 'mutirao'::regnamespace and array_position(levels, c.level) <= array_position(levels, give_rights.level)
+  loop
+    execute format('grant execute on function %s to %I', allowed, role);
+  end loop;
+  perform mutirao.grant_flow(f.name, role, level) from mutirao.flow f;
+end $$;
+
 CREATE FUNCTION mutirao.grant_flow(flow text, role name, level text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1646,28 +1713,17 @@ end $$;
 CREATE FUNCTION mutirao.grant_role(role name, level text) RETURNS void
     LANGUAGE plpgsql
     AS $$
-declare
-  levels text[] := array['read', 'work', 'define'];
-  f record;
 begin
-  if array_position(levels, level) is null then
+  if level is null or level not in ('read', 'work', 'define') then
     perform mutirao.refuse('wrong_call', format('there is no level "%s": a role may read, work or define', level));
   elsif not exists (select from pg_catalog.pg_roles r where r.rolname = grant_role.role) then
     perform mutirao.refuse('wrong_call', format('there is no role "%s" in this database', role));
   end if;
-  if pg_has_role(role, (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'mutirao'), 'member') then
+  if mutirao.is_owner(role) then
     perform mutirao.refuse('wrong_call', format('role "%s" owns the engine or is a superuser, and may do everything already', role));
   end if;
   insert into mutirao.granted (role, level) values (role, level) on conflict on constraint granted_pkey do update set level = excluded.level;
-  execute format('grant usage on schema mutirao to %I', role);
-  execute format('grant select on all tables in schema mutirao to %I', role);
-  for f in
-    select p.oid::regprocedure as function, array_position(levels, c.level) <= array_position(levels, grant_role.level) as allowed
-    from pg_catalog.pg_proc p join mutirao.callable c on c.function = p.proname where p.pronamespace = 'mutirao'::regnamespace
-  loop
-    execute format(case when f.allowed then 'grant execute on function %s to %I' else 'revoke execute on function %s from %I' end, f.function, role);
-  end loop;
-  perform mutirao.grant_flow(x.name, role, level) from mutirao.flow x;
+  perform mutirao.give_rights(role, level);
 end $$;
 
 COMMENT ON FUNCTION mutirao.grant_role(role name, level text) IS 'Lets a role read, work or define.';
@@ -1679,6 +1735,12 @@ CREATE FUNCTION mutirao.invalid_change() RETURNS boolean
 end $$;
 
 COMMENT ON FUNCTION mutirao.invalid_change() IS 'Raised inside a look; mutirao.diagnose then says what is wrong with which row.';
+
+CREATE FUNCTION mutirao.is_owner(role name) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN pg_has_role(role, (SELECT n.nspowner FROM pg_namespace n WHERE (n.nspname = 'mutirao'::name)), 'member'::text);
+
+COMMENT ON FUNCTION mutirao.is_owner(role name) IS 'Whether a role may do everything already: it owns the engine, is a member of the role that does, or is a superuser.';
 
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
@@ -1846,10 +1908,13 @@ CREATE FUNCTION mutirao.lock_written(instance bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
 begin
-  perform mutirao.lock_instance(instance);
-exception when sqlstate 'MU212' then
-  null;  -- being cancelled: what runs may still finish
+  perform from mutirao.instance i where i.id = lock_written.instance for no key update;
+  if not found then
+    perform mutirao.lock_instance(instance);  -- says why there is none
+  end if;
 end $$;
+
+COMMENT ON FUNCTION mutirao.lock_written(instance bigint) IS 'As lock_instance, but also one that is being cancelled: what runs may still finish.';
 
 CREATE FUNCTION mutirao.look(work mutirao.work[], versions integer[]) RETURNS mutirao.looked[]
     LANGUAGE plpgsql
@@ -1897,7 +1962,8 @@ end $$;
 CREATE TABLE mutirao.recheck (
     flow integer NOT NULL,
     after bigint DEFAULT 0 NOT NULL,
-    sure boolean DEFAULT false NOT NULL
+    sure boolean DEFAULT false NOT NULL,
+    again boolean DEFAULT false NOT NULL
 );
 
 COMMENT ON TABLE mutirao.recheck IS 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
@@ -1917,6 +1983,9 @@ begin
   select * into v from mutirao.version x where x.id = f.version;
   if c.after = 0 then
     c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in;
+    if c.again and not c.sure then
+      return 0;  -- one pass has been made; the next is the last, when it can be
+    end if;
   end if;
   select array_agg(x.id order by x.id) into behind from (
     select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
@@ -1924,7 +1993,7 @@ begin
     if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> v.id) then
       delete from mutirao.recheck r where r.flow = f.id;
     else
-      update mutirao.recheck r set after = 0 where r.flow = f.id;
+      update mutirao.recheck r set after = 0, again = true where r.flow = f.id;
     end if;
     return 0;
   end if;
@@ -2132,6 +2201,9 @@ CREATE FUNCTION mutirao.park_attempt(job bigint, attempt bigint, change jsonb, p
 declare
   j mutirao.job;
 begin
+  if coalesce(problem ->> 'code', '') not in ('final_blocked', 'condition_failed') then
+    perform mutirao.refuse('wrong_call', format('job %s: a job is parked for a problem {"code": …, "error": …} whose code is final_blocked or condition_failed', job));
+  end if;
   select * into j from mutirao.job x where x.id = park_attempt.job;
   perform from mutirao.instance i where i.id = j.instance for no key update;
   select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt;
@@ -2162,7 +2234,7 @@ CREATE FUNCTION mutirao.pause_before(failures integer, backoff interval) RETURNS
     LANGUAGE sql
     RETURN (LEAST((backoff * ((10)::double precision ^ (LEAST(failures, 6))::double precision)), GREATEST(backoff, '00:05:00'::interval)) * ((0.5)::double precision + random()));
 
-COMMENT ON FUNCTION mutirao.pause_before(failures integer, backoff interval) IS 'How long to wait after the first failure, the second, …: ten times as long each time, five minutes at most, and never all at once.';
+COMMENT ON FUNCTION mutirao.pause_before(failures integer, backoff interval) IS 'How long to wait after the first failure, the second, …: ten times as long each time, up to five minutes or so, and never all at once.';
 
 CREATE FUNCTION mutirao.reach(jobs bigint[], state text) RETURNS void
     LANGUAGE plpgsql
@@ -2198,9 +2270,12 @@ begin
   select coalesce(array_agg(q.id), '{}') into locked from (
     select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
   with back as (
-    update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
+    update mutirao.job j set status = 'waiting', due_at = mutirao.now() + interval '100 milliseconds', attempt = null, worker = null, lease_until = null, deadline_at = null
     where j.id = any (jobs) and j.instance <> all (locked) returning j.id)
   select coalesce(array_agg(b.id), '{}') into given_back from back b;
+  if given_back <> '{}' then
+    perform pg_notify('mutirao', 'clock');
+  end if;
   perform mutirao.reach(array(select j from unnest(jobs) j where j <> all (given_back) order by j), 'running');
   return given_back;
 end $$;
@@ -2469,7 +2544,7 @@ begin
     left join mutirao.rule r on r.version = v.id and r.task = e.task
     where e.error is not null),
   again as (
-    select * from failing where failures < retries and not coalesce((error ->> 'final')::boolean, false) and hold is distinct from 'cancelled'),
+    select * from failing where failures < retries and error -> 'final' is distinct from 'true' and hold is distinct from 'cancelled'),
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
@@ -3037,9 +3112,15 @@ begin
     perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
   end if;
   if cardinality(jobs) > 0 then
-    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, coalesce(mutirao.top_priority(tasks, 2147483647), -2147483648));
+    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, mutirao.top_priority(tasks, 2147483647));
+    if hungry.floor is null then
+      hungry.floor := -2147483648;
+    else
+      -- Somebody waits: one place in eight is theirs, or instances that always have a next step would keep all others out.
+      hungry.room := floor(hungry.room * 0.875 + random());
+    end if;
     select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
-    from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry) s;
+    from mutirao.finish_jobs(mutirao.signed(worker), jobs, attempts, changes, errors, hungry) s;
     return query select * from unnest(answers);
   end if;
   if got < room then

@@ -397,6 +397,27 @@ end $$;
 comment on function mutirao.condition_function(text, text, text[], text[]) is
   'Compiles a condition into an inlinable function of the attributes it names, or refuses it with one line that begins with `place`.';
 
+--------------------------------------------------------------------------------------------------- what it waits for
+
+-- From the top of the tree down through and, or, coalesce: under anything else (not, case) a comparison may mean its opposite.
+create or replace function mutirao.condition_waits_for(function text, arguments text[], value text) returns setof text
+language sql stable as $$
+  with recursive nodes as materialized (
+    select n.* from pg_proc p, unnest(mutirao.condition_nodes(p.prosqlbody::text)) n where p.oid = to_regproc(function)),
+  plain as (
+    select n.id, n.kind, n.own from nodes n where n.parent is null
+    union all
+    select n.id, n.kind, n.own from plain p join nodes n on n.parent = p.id
+    where p.kind in ('QUERY', 'TARGETENTRY', 'COALESCEEXPR') or p.kind = 'BOOLEXPR' and p.own ~ ':boolop (and|or) ')
+  select distinct arguments[substring(named.own from ':paramid (\d+)')::int]
+  from plain compared join nodes named on named.parent = compared.id and named.kind = 'PARAM'
+  join nodes list on list.id = compared.id or list.parent = compared.id and list.kind = 'ARRAYEXPR'
+  join nodes literal on literal.parent = list.id and literal.kind = 'CONST' and literal.type = 'text' and literal.own ~ ':constisnull false'
+  where mutirao.builtin_operator(substring(compared.own from ':opno (\d+)')::oid) = '=(text,text)' and compared.own !~ ':useOr false'
+    and mutirao.condition_literal(literal.own) = value
+$$;
+comment on function mutirao.condition_waits_for(text, text[], text) is 'The attributes and tasks that a condition asks, plainly, to be this value: x = ''v'', or x in (…, ''v'', …).';
+
 --------------------------------------------------------------------------------------------------- names of attributes
 
 create or replace function mutirao.check_attribute_name(name text) returns void

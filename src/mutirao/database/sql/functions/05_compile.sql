@@ -105,16 +105,23 @@ end $$;
 comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
 
 -- What the rules of a version name of each other, found once here so that the hot statements read it from one row. A failure is handled
--- where a dependency names it, or a condition says so plainly: task_x = 'failed', or task_x in (…, 'failed', …).
+-- where another task depends on it, or waits for it plainly in its condition: task_x = 'failed', or task_x in (…, 'failed', …).
 create or replace function mutirao.compile_facts(version int) returns void
 language plpgsql as $$
 begin
   with rules as (
-    select r.*, v.flow from mutirao.rule r join mutirao.version v on v.id = r.version where r.version = compile_facts.version and r.enabled),
+    select r.*, v.flow, t.name from mutirao.rule r join mutirao.version v on v.id = r.version join mutirao.task t on t.id = r.task
+    where r.version = compile_facts.version and r.enabled),
   terms as (
     select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
   mentions as (
-    select t.id as task, t.name, r.condition from rules r, unnest(r.arguments) a(name) join mutirao.task t on 'task_' || t.name = a.name and t.flow = (select v.flow from mutirao.version v where v.id = compile_facts.version)),
+    select r.task as by, r.name as by_name, t.id as task, t.name, r.condition, r.function, r.arguments
+    from rules r cross join unnest(r.arguments) a(name) join mutirao.task t on t.flow = r.flow and 'task_' || t.name = a.name),
+  handled as (
+    select t.term / 8 as task from terms t where t.term % 8 = 4
+    union
+    select m.task from mentions m where m.by <> m.task and m.by_name <> '_FINAL'
+      and 'task_' || m.name in (select mutirao.condition_waits_for(m.function, m.arguments, 'failed'))),
   watched as (
     select t.term from terms t where t.term % 8 in (1, 2)
     union
@@ -123,7 +130,7 @@ begin
     select a.* from mutirao.attribute a where a.version = compile_facts.version)
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
-    handled = coalesce((select array_agg(distinct h.task) from (select t.term / 8 as task from terms t where t.term % 8 = 4 union select m.task from mentions m where m.condition ~ format('\mtask_%s\M\s*(=|in\s*\([^)]*)\s*''failed''', m.name)) h), '{}'),
+    handled = coalesce((select array_agg(h.task) from handled h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),

@@ -1,8 +1,8 @@
 -- Settling: what follows from a look is written. The heart of the engine.
 --
 -- How a write goes. Whoever writes first locks the instances, in id order, in a statement of its own, so that what follows sees
--- what others committed; instances that someone else holds are skipped and answered `busy`, so nobody waits behind a long
--- transaction and no two writers can deadlock. Then, for the whole batch at once:
+-- what others committed; a batch skips instances that someone else holds and answers `busy`, so no worker waits behind a long
+-- transaction. Only who writes a single instance waits for it. Then, for the whole batch at once:
 --
 --   work    what each instance would be after its change                    mutirao.finish_round, .start_instances, .write
 --   look    is it final, which tasks fire, what is wrong with it            mutirao.look, generated per version

@@ -19,6 +19,7 @@ declare
   watched bigint[];
   given_back bigint[];
 begin
+  room := coalesce(room, 0);
   loop
     level := mutirao.top_priority(tasks, level);
     exit when level is null or room <= 0;
@@ -76,7 +77,7 @@ begin
   end loop;
 end $$;
 
--- A claim holds jobs already and must not wait for an instance: where it is busy, the claim is given back.
+-- A claim holds jobs already and must not wait for an instance: where it is busy, the claim is given back, for another try very soon.
 create or replace function mutirao.reach_running(jobs bigint[]) returns bigint[]
 language plpgsql as $$
 declare
@@ -86,9 +87,12 @@ begin
   select coalesce(array_agg(q.id), '{}') into locked from (
     select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
   with back as (
-    update mutirao.job j set status = 'ready', attempt = null, worker = null, lease_until = null, deadline_at = null
+    update mutirao.job j set status = 'waiting', due_at = mutirao.now() + interval '100 milliseconds', attempt = null, worker = null, lease_until = null, deadline_at = null
     where j.id = any (jobs) and j.instance <> all (locked) returning j.id)
   select coalesce(array_agg(b.id), '{}') into given_back from back b;
+  if given_back <> '{}' then
+    perform pg_notify('mutirao', 'clock');
+  end if;
   perform mutirao.reach(array(select j from unnest(jobs) j where j <> all (given_back) order by j), 'running');
   return given_back;
 end $$;

@@ -77,7 +77,7 @@ create or replace function mutirao.pause_before(failures int, backoff interval) 
 language sql volatile
 return least(backoff * 10 ^ least(failures, 6), greatest(backoff, interval '5 minutes')) * (0.5 + random());
 comment on function mutirao.pause_before(int, interval) is
-  'How long to wait after the first failure, the second, …: ten times as long each time, five minutes at most, and never all at once.';
+  'How long to wait after the first failure, the second, …: ten times as long each time, up to five minutes or so, and never all at once.';
 
 -- An attempt has failed: another try is due later, unless none is left, or the task said that trying is of no use.
 create or replace function mutirao.retry_later(entries mutirao.entry[]) returns bigint[]
@@ -95,7 +95,7 @@ begin
     left join mutirao.rule r on r.version = v.id and r.task = e.task
     where e.error is not null),
   again as (
-    select * from failing where failures < retries and not coalesce((error ->> 'final')::boolean, false) and hold is distinct from 'cancelled'),
+    select * from failing where failures < retries and error -> 'final' is distinct from 'true' and hold is distinct from 'cancelled'),
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
@@ -119,8 +119,8 @@ begin
   return retried;
 end $$;
 
--- To take the _EXCPT job and write is a repair; it ends with its last reason. To fail at it is to give it back,
--- for another try after a pause.
+-- To take the _EXCPT job and write is a repair; it ends with its last reason. Where a reason is left, or the attempt failed, it goes
+-- back for another try after a pause.
 create or replace function mutirao.finish_exceptions(entries mutirao.entry[]) returns setof mutirao.settled
 language plpgsql as $$
 declare
@@ -131,16 +131,17 @@ begin
       if e.error is null then
         perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
       end if;
-      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
-        status = case when i.hold is not null then 'held' when e.error is not null then 'waiting' else 'ready' end::mutirao.job_status,
-        due_at = case when i.hold is null and e.error is not null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end,
-        failures = case when e.error is not null then j.failures + 1 else 0 end
+      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1,
+        status = case when i.hold is not null then 'held' else 'waiting' end::mutirao.job_status,
+        due_at = case when i.hold is null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end
       from mutirao.instance i where j.id = e.job and i.id = j.instance;
+      if found then
+        perform pg_notify('mutirao', 'clock');
+      end if;
       if e.error is not null then
         insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
         select i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'retry', e.job, e.task, e.attempt, e.cause, i.status, e.writer, e.error, mutirao.now()
         from mutirao.instance i where i.id = e.instance;
-        perform pg_notify('mutirao', 'clock');
       end if;
     exception when others then
       if sqlstate not like 'MU%' then raise; end if;

@@ -96,6 +96,9 @@ begin
   select * into v from mutirao.version x where x.id = f.version;
   if c.after = 0 then
     c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in;
+    if c.again and not c.sure then
+      return 0;  -- one pass has been made; the next is the last, when it can be
+    end if;
   end if;
   select array_agg(x.id order by x.id) into behind from (
     select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
@@ -103,7 +106,7 @@ begin
     if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> v.id) then
       delete from mutirao.recheck r where r.flow = f.id;
     else
-      update mutirao.recheck r set after = 0 where r.flow = f.id;
+      update mutirao.recheck r set after = 0, again = true where r.flow = f.id;
     end if;
     return 0;
   end if;

@@ -3,7 +3,7 @@
 -- Inside a definer function current_user is the owner of the engine, who may write whatever he likes in any case.
 create or replace function mutirao.signed(writer text) returns text
 language sql stable
-return case when writer = session_user or session_user = current_user then writer else format('%s (%s)', writer, session_user) end;
+return case when writer is null then session_user::text when writer = session_user or session_user = current_user then writer else format('%s (%s)', writer, session_user) end;
 comment on function mutirao.signed(text) is 'Who wrote, as the caller says; with the role that the caller is, where that is another.';
 
 ---------------------------------------------------------------------------------------------------------------- instances
@@ -90,9 +90,15 @@ begin
     perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
   end if;
   if cardinality(jobs) > 0 then
-    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, coalesce(mutirao.top_priority(tasks, 2147483647), -2147483648));
+    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, mutirao.top_priority(tasks, 2147483647));
+    if hungry.floor is null then
+      hungry.floor := -2147483648;
+    else
+      -- Somebody waits: one place in eight is theirs, or instances that always have a next step would keep all others out.
+      hungry.room := floor(hungry.room * 0.875 + random());
+    end if;
     select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
-    from mutirao.finish_jobs(worker, jobs, attempts, changes, errors, hungry) s;
+    from mutirao.finish_jobs(mutirao.signed(worker), jobs, attempts, changes, errors, hungry) s;
     return query select * from unnest(answers);
   end if;
   if got < room then
@@ -102,11 +108,20 @@ end $$;
 comment on function mutirao.turn(text, bigint[], bigint[], jsonb[], jsonb[], int[], int, interval) is
   'Ends jobs, each by a change or an error, and leases up to `room` new ones: the whole traffic of a worker.';
 
+create or replace function mutirao.check_change(job bigint, change jsonb) returns void
+language plpgsql as $$
+begin
+  if change is null then
+    perform mutirao.refuse('wrong_call', format('job %s: null is no change; give {} when nothing changes, or fail the job', job));
+  end if;
+end $$;
+
 create or replace function mutirao.complete(job bigint, attempt bigint, change jsonb default '{}') returns text
 language plpgsql security definer as $$
 declare
   answer mutirao.settled;
 begin
+  perform mutirao.check_change(job, change);
   select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
   case answer.kind
     when 'parked' then return 'parked';
@@ -203,6 +218,7 @@ language plpgsql security definer as $$
 declare
   answer mutirao.settled;
 begin
+  perform mutirao.check_change(job, change);
   perform from mutirao.instance i where i.id = (select j.instance from mutirao.job j where j.id = complete_here.job) for no key update;
   select * into answer from mutirao.finish_jobs(session_user::text, array[job], array[attempt], array[change], array[null::jsonb], null);
   if answer.kind = 'lost' then
@@ -218,6 +234,9 @@ language plpgsql security definer as $$
 declare
   j mutirao.job;
 begin
+  if coalesce(problem ->> 'code', '') not in ('final_blocked', 'condition_failed') then
+    perform mutirao.refuse('wrong_call', format('job %s: a job is parked for a problem {"code": …, "error": …} whose code is final_blocked or condition_failed', job));
+  end if;
   select * into j from mutirao.job x where x.id = park_attempt.job;
   perform from mutirao.instance i where i.id = j.instance for no key update;
   select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt;

@@ -79,7 +79,7 @@ begin
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description
   from mutirao.rule r where r.version = old.id;
-  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false;
+  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false, again = false;
   return v;
 end $$;
 

@@ -166,10 +166,12 @@ end $$;
 create or replace function mutirao.lock_written(instance bigint) returns void
 language plpgsql as $$
 begin
-  perform mutirao.lock_instance(instance);
-exception when sqlstate 'MU212' then
-  null;  -- being cancelled: what runs may still finish
+  perform from mutirao.instance i where i.id = lock_written.instance for no key update;
+  if not found then
+    perform mutirao.lock_instance(instance);  -- says why there is none
+  end if;
 end $$;
+comment on function mutirao.lock_written(bigint) is 'As lock_instance, but also one that is being cancelled: what runs may still finish.';
 
 create or replace function mutirao.wed_flow_delete() returns trigger
 language plpgsql as $$

@@ -1,12 +1,12 @@
 -- Who may call what, and how the hot functions are planned. Always the last file.
 
+delete from mutirao.callable;
 insert into mutirao.callable (function, level) values
   ('now', 'read'), ('task_ids', 'read'), ('flow_document', 'read'),
   ('start', 'work'), ('start_many', 'work'), ('set', 'work'), ('repair', 'work'), ('cancel', 'work'), ('suspend', 'work'), ('resume', 'work'),
   ('retry', 'work'), ('skip', 'work'), ('claim', 'work'), ('turn', 'work'), ('complete', 'work'), ('fail', 'work'), ('renew', 'work'),
   ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
-  ('apply_flow', 'define'), ('create_flow', 'define')
-on conflict (function) do update set level = excluded.level;
+  ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
 language plpgsql as $$
@@ -23,30 +23,48 @@ begin
   end if;
 end $$;
 
-create or replace function mutirao.grant_role(role name, level text) returns void
+create or replace function mutirao.is_owner(role name) returns boolean
+language sql stable
+return pg_has_role(role, (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'mutirao'), 'member');
+comment on function mutirao.is_owner(name) is 'Whether a role may do everything already: it owns the engine, is a member of the role that does, or is a superuser.';
+
+create or replace function mutirao.give_rights(role name, level text) returns void
 language plpgsql as $$
 declare
   levels text[] := array['read', 'work', 'define'];
-  f record;
+  allowed regprocedure;
 begin
-  if array_position(levels, level) is null then
+  execute format('grant usage on schema mutirao to %I', role);
+  execute format('grant select on all tables in schema mutirao to %I', role);
+  execute format('revoke execute on all functions in schema mutirao from %I', role);
+  for allowed in
+    select p.oid from pg_catalog.pg_proc p join mutirao.callable c on c.function = p.proname
+    where p.pronamespace = 'mutirao'::regnamespace and array_position(levels, c.level) <= array_position(levels, give_rights.level)
+  loop
+    execute format('grant execute on function %s to %I', allowed, role);
+  end loop;
+  perform mutirao.grant_flow(f.name, role, level) from mutirao.flow f;
+end $$;
+
+create or replace function mutirao.give_all_rights() returns void
+language sql as $$
+  select mutirao.give_rights(g.role, g.level) from mutirao.granted g join pg_roles r on r.rolname = g.role where not mutirao.is_owner(g.role)
+$$;
+comment on function mutirao.give_all_rights() is 'Gives every role again what it was granted: after an upgrade, and on a server to which a backup was brought.';
+
+create or replace function mutirao.grant_role(role name, level text) returns void
+language plpgsql as $$
+begin
+  if level is null or level not in ('read', 'work', 'define') then
     perform mutirao.refuse('wrong_call', format('there is no level "%s": a role may read, work or define', level));
   elsif not exists (select from pg_catalog.pg_roles r where r.rolname = grant_role.role) then
     perform mutirao.refuse('wrong_call', format('there is no role "%s" in this database', role));
   end if;
-  if pg_has_role(role, (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'mutirao'), 'member') then
+  if mutirao.is_owner(role) then
     perform mutirao.refuse('wrong_call', format('role "%s" owns the engine or is a superuser, and may do everything already', role));
   end if;
   insert into mutirao.granted (role, level) values (role, level) on conflict on constraint granted_pkey do update set level = excluded.level;
-  execute format('grant usage on schema mutirao to %I', role);
-  execute format('grant select on all tables in schema mutirao to %I', role);
-  for f in
-    select p.oid::regprocedure as function, array_position(levels, c.level) <= array_position(levels, grant_role.level) as allowed
-    from pg_catalog.pg_proc p join mutirao.callable c on c.function = p.proname where p.pronamespace = 'mutirao'::regnamespace
-  loop
-    execute format(case when f.allowed then 'grant execute on function %s to %I' else 'revoke execute on function %s from %I' end, f.function, role);
-  end loop;
-  perform mutirao.grant_flow(x.name, role, level) from mutirao.flow x;
+  perform mutirao.give_rights(role, level);
 end $$;
 comment on function mutirao.grant_role(name, text) is 'Lets a role read, work or define.';
 
@@ -75,12 +93,11 @@ do $$
 declare
   gone text;
 begin
-  for gone in
-    select p.oid::regprocedure from pg_catalog.pg_proc p
-    where p.pronamespace = 'mutirao'::regnamespace and p.xmin <> (pg_current_xact_id()::text::numeric % 4294967296)::text::xid
-  loop
-    execute format('drop function %s', gone);
-  end loop;
+  select string_agg(p.oid::regprocedure::text, ', ') into gone from pg_catalog.pg_proc p
+  where p.pronamespace = 'mutirao'::regnamespace and p.xmin <> (pg_current_xact_id()::text::numeric % 4294967296)::text::xid;
+  if gone is not null then
+    execute format('drop function %s', gone);  -- in one statement: they may use one another
+  end if;
 end $$;
 
 -- A definer function must not look where its caller points: only at what PostgreSQL itself brings. Nor must a condition hold in one
@@ -106,4 +123,7 @@ end $$;
 
 -- Nothing is for everybody: PostgreSQL has no default to that effect for one schema alone.
 revoke execute on all functions in schema mutirao from public;
-select mutirao.grant_role(g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
+select mutirao.give_all_rights();
+
+-- What the compiler makes is as new as the compiler.
+select mutirao.compile(v.id) from mutirao.version v;

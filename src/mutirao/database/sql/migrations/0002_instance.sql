@@ -143,6 +143,7 @@ create index search_instance on mutirao.search (instance, name);
 create table mutirao.recheck (
   flow  int primary key references mutirao.flow,
   after bigint not null default 0,
-  sure  boolean not null default false
+  sure  boolean not null default false,
+  again boolean not null default false
 );
 comment on table mutirao.recheck is 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
