@@ -5,11 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from mutirao.database.backup import backup, restore
-from mutirao.database.connection import connect
+from mutirao.database.backup import backup, left_out, restore
+from mutirao.database.connection import connect, refusals
 from mutirao.database.migrate import ensure_current
-from mutirao.errors import OperatorError, RequestError
+from mutirao.errors import LeaseLost, OperatorError, RequestError
 from mutirao.testing.database import TestServer
+
+SHOP = """
+select mutirao.create_flow('shop');
+insert into shop.wed_attr (aname, adv) values ('stage', 'ready');
+insert into shop.wed_trig (trname, cpred) values ('sell', $$stage = 'ready'$$);
+insert into shop.wed_trig (cpred, cfinal) values ($$stage = 'sold'$$, true);
+"""
 
 
 @pytest.fixture
@@ -105,6 +112,7 @@ async def test_restore_into_a_database_in_use_is_refused_unless_forced(server: T
         await mark(old, "old")
         await backup(old, file)
         await mark(other, "other")
+        await execute(other, SHOP)
         with pytest.raises(RequestError) as refusal:
             await restore(other, file)
         assert refusal.value.code == "database_not_empty"
@@ -172,3 +180,37 @@ async def test_both_say_what_they_are_doing(server: TestServer, file: Path) -> N
         said.clear()
         await restore(new, file, report=said.append)
         assert any("refusal" in line for line in said)
+
+
+async def take(url: str) -> tuple[int, int, int]:
+    """Start an instance and take its job: instance, job and attempt."""
+    async with await connect(url) as connection:
+        await connection.execute("insert into shop.wed_flow default values")
+        [found] = await (await connection.execute("select wid, job, attempt from shop.take('sell')")).fetchall()
+        return found
+
+
+async def test_who_had_a_job_before_a_restore_cannot_write_after_it(database_url: str, file: Path) -> None:
+    """Numbers go on where those of the replaced engine ended: none of them means something else than it did."""
+    await execute(database_url, SHOP)
+    await backup(database_url, file)
+    before = await take(database_url)
+    await restore(database_url, file, force=True)
+    after = await take(database_url)
+    assert all(new > old for new, old in zip(after, before, strict=True))
+    async with await connect(database_url) as connection:
+        with pytest.raises(LeaseLost), refusals():
+            await connection.execute("select mutirao.complete(%s, %s, '{}')", before[1:])
+
+
+async def test_an_engine_without_flows_gives_way_to_a_restore(database_url: str, file: Path) -> None:
+    await mark(database_url, "somebody was here")
+    await backup(database_url, file)
+    await restore(database_url, file)
+    assert await marks(database_url) == ["somebody was here"]
+
+
+async def test_tables_of_others_are_named_as_left_out(database_url: str) -> None:
+    assert await left_out(database_url) == []
+    await execute(database_url, 'create schema mine; create table mine.ledger (); create table mine."My Table" ()')
+    assert await left_out(database_url) == ['mine."My Table"', "mine.ledger"]

@@ -76,6 +76,67 @@ async def test_instances_of_both_versions_are_done_by_both_workers(stage: Stage)
     assert [row.task for row in await stage.engine.trace(after)] == [None, "pack", "send"]
 
 
+async def test_worker_says_which_jobs_of_older_versions_it_cannot_do(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Parcel(Flow):
+        packed: bool = False
+        sent: bool = False
+        final = "sent"
+
+        @task(when="not packed")
+        async def pack(self) -> Change:
+            return {"packed": True}
+
+    await stage.engine.apply(Parcel)
+    await stage.engine.start(Parcel())
+    old = Parcel
+
+    class Parcel(Flow):  # type: ignore[no-redef]
+        label: str | None = None
+        sent: bool = False
+        final = "sent"
+
+        @task(when="not sent")
+        async def send(self) -> Change:
+            return {"sent": True}
+
+    await stage.engine.apply(Parcel)
+    async with stage.working(Parcel):
+        await stage.comes_to(await stage.engine.start(Parcel()))
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert 'jobs of task "pack" wait: 1 of flow parcel, version 1' in warning
+    caplog.clear()
+    async with stage.working(Parcel, *old.handlers.values()):
+        pass
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def test_what_an_older_version_lacks_is_told_with_the_version(stage: Stage) -> None:
+    class Note(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done", retries=0)
+        async def write(self) -> Change:
+            return {"label": "new", "done": True}
+
+    await stage.engine.apply(Note)
+    started = await stage.engine.start(Note())
+
+    class Later(Note):
+        name = "note"
+        label: str | None = None
+
+    await stage.engine.apply(Later)
+    async with stage.working(Later):
+        found = await stage.comes_to(started, "open.exception")
+    assert found.reasons is not None
+    assert found.reasons[0]["error"].startswith(
+        'version 1 of the flow, which this instance keeps, has no attribute "label"'
+    )
+
+
 # ---------------------------------------------------------------------------------------------------- of the schema itself
 
 

@@ -25,6 +25,7 @@ from mutirao.errors import OperatorError, RequestError
 Report = Callable[[str], None]
 
 _ALL_BUT_ROLES = ("--no-owner", "--no-privileges")
+_ENGINE = frozenset({"mutirao", "mutirao_rule"})
 
 # Written by pg_dump 17 and newer into the first lines of every script; 15 and 16 do not know the setting.
 _UNKNOWN_TO_OLD_SERVERS = b"SET transaction_timeout = 0;\n"
@@ -39,10 +40,21 @@ async def backup(url: str, file: Path, *, force: bool = False, report: Report = 
     return await asyncio.to_thread(_dump, url, schemas, file, force, report)
 
 
+async def left_out(url: str) -> list[str]:
+    """The tables of the database that a backup has not: those of other programs, and of people's own tasks."""
+    ours = await _our_schemas(url)
+    async with await connect(url) as connection:
+        with refusals():
+            found = await connection.execute(query("other_tables"), [ours])
+            return [name for (name,) in await found.fetchall()]
+
+
 async def restore(url: str, file: Path, *, force: bool = False, report: Report = lambda _: None) -> None:
-    """Bring the file's schemas into the database, all of it or nothing."""
+    """Bring the file's schemas into the database, all of it or nothing. An engine without flows gives way."""
+    if not file.is_file():
+        raise RequestError("no_such_file", f"{file} is no file; give one that `mutirao db backup` wrote")
     existing = await _our_schemas(url)
-    if existing and not force:
+    if not _ENGINE.issuperset(existing) and not force:
         raise RequestError(
             "database_not_empty",
             f"the database has the schemas {', '.join(existing)}; restore into an empty one, or --force to replace them",
@@ -67,8 +79,6 @@ def _dump(url: str, schemas: list[str], file: Path, force: bool, report: Report)
 
 
 def _load(url: str, old: list[str], file: Path, report: Report) -> None:
-    if not file.is_file():
-        raise RequestError("no_such_file", f"{file} is no file; give one that `mutirao db backup` wrote")
     # Through psql and not by pg_restore alone: dropping the old and bringing the new must be one transaction, and a
     # statement that an older server does not know must be left out.
     words, environment = command("psql", url, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", "-")
@@ -90,10 +100,12 @@ def _feed(loader: "subprocess.Popen[bytes]", old: list[str], script: Iterator[by
     stdin = cast("IO[bytes]", loader.stdin)
     with suppress(BrokenPipeError), stdin:
         stdin.write(b"begin;\n")
+        if old:
+            stdin.write(_sql("before_restore.sql"))
         for name in old:
             stdin.write(f"drop schema {_quoted(name)} cascade;\n".encode())
         stdin.writelines(script)
-        stdin.write(files("mutirao.database").joinpath("sql/after_restore.sql").read_bytes())
+        stdin.write(_sql("after_restore.sql"))
         stdin.write(b"commit;\n")
 
 
@@ -137,13 +149,17 @@ def _code(usual: str, said: str) -> str:
     return "disk_full" if "No space left on device" in said else usual
 
 
+def _sql(file: str) -> bytes:
+    return files("mutirao.database").joinpath("sql", file).read_bytes()
+
+
 def _quoted(name: str) -> str:
     return sql.Identifier(name).as_string(None)
 
 
 async def _our_schemas(url: str) -> list[str]:
     """Those of ours that are there: the engine's and one for each flow."""
-    names = ["mutirao", "mutirao_rule"]
+    names = [*_ENGINE]
     async with await connect(url) as connection:
         with refusals():
             # An empty database has no flows; nor has one whose first upgrade is still to come.

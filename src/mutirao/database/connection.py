@@ -45,7 +45,13 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise refusal_of(error) from error
+        refusal = refusal_of(error)
+        # Of a refusal of the engine's own, the driver's words tell nothing more.
+        raise refusal from None if is_ours(error) else error
+
+
+def is_ours(error: psycopg.Error) -> bool:
+    return (error.sqlstate or "").startswith("MU")
 
 
 def refusal_of(error: psycopg.Error) -> MutiraoError:

@@ -344,6 +344,12 @@ class Engine:
             raise RequestError("unknown_job", f"there is no job {job}; it may have ended")
         return found[0]
 
+    async def undone(self, flows: Sequence[str], tasks: Sequence[int]) -> list[tuple[str, str, int, int]]:
+        """Flow, task, version and number of the open jobs of these flows that are of none of these tasks."""
+        async with self.connection() as connection:
+            found = await connection.execute(query("undone_tasks"), [list(flows), list(tasks)])
+            return await found.fetchall()
+
     async def backlog(self) -> list[Backlog]:
         return await self._rows(Backlog, "backlog", [])
 

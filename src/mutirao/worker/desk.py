@@ -160,7 +160,7 @@ class Desk:
             self.done += 1
         else:
             self.failed += 1
-            log.info("%s failed: %s", running, outcome.said)
+            log.info("%s failed, try %s: %s", running, running.told.failures + 1, outcome.said)
         if not outcome.is_written:
             self.report(running.done(outcome))
 

@@ -69,6 +69,7 @@ class Transactions:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Running] = deque()
         self._under_way = 0
+        self._is_waiting = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads: dict[Running, asyncio.Future[None]] = {}
 
@@ -143,7 +144,9 @@ class Transactions:
             except OperatorError as error:  # from connecting: nothing has begun
                 if not is_lost(error):
                     return failure(error.message, code=error.code)
-                log.warning("job %s waits for the server: %s", running.told.job, error)
+                if not self._is_waiting:
+                    self._is_waiting = True
+                    log.warning("transactional jobs wait for the server: %s", error)
                 await backoff.wait()
             except psycopg.Error as error:
                 return await self._refused(running, refusal_of(error))
@@ -152,6 +155,7 @@ class Transactions:
 
     async def _do_async(self, running: Running) -> None:
         connection = await connect(self._line.url, **self._options)
+        self._is_waiting = False
         async with connection, connection.transaction():
             outcome = await running.call_async(connection)
             await connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))
@@ -159,6 +163,7 @@ class Transactions:
     def _do_blocking(self, running: Running) -> None:
         with refusals():
             connection = psycopg.connect(self._line.url, autocommit=True, **self._options)
+        self._is_waiting = False
         with connection, connection.transaction():
             outcome = running.call(connection)
             connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))

@@ -142,6 +142,16 @@ class Worker:
             self._handlers |= {numbers[task]: handler for task, handler in tasks.items()}
         for number, handler in self._handlers.items():
             self._tasks.setdefault(Place.of(handler), []).append(number)
+        await self._warn_of_the_undone()
+
+    async def _warn_of_the_undone(self) -> None:
+        """A class has all tasks of its own version; instances that keep another one may have jobs that it lacks."""
+        whole = [flow.definition.name for flow in self._flows if isinstance(flow, type) and issubclass(flow, Flow)]
+        for flow, task, version, jobs in await self._engine.undone(whole, list(self._handlers)):
+            log.warning(
+                'jobs of task "%s" wait: %s of flow %s, version %s; this program has no such task: keep one running that has',
+                *(task, jobs, flow, version),
+            )
 
     # Waking
 

@@ -9,6 +9,11 @@ begin
     delete from mutirao.granted g where not exists (select from pg_roles r where r.rolname = g.role);
     perform mutirao.give_all_rights();
   end if;
+  -- Nor are numbers used twice: see before_restore.sql.
+  if to_regclass('pg_temp.number_in_use') is not null then
+    perform setval(format('mutirao.%I', n.name)::regclass, greatest(n.last, s.last_value))
+    from pg_temp.number_in_use n join pg_sequences s on s.schemaname = 'mutirao' and s.sequencename = n.name;
+  end if;
   -- Transaction numbers of another server mean nothing here, and one of ours could be the same.
   if to_regclass('mutirao.version') is not null then
     update mutirao.version set made_in = '0';

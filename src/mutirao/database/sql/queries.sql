@@ -182,3 +182,13 @@ select name from mutirao.flow
 
 -- schemas_of_those: which of these schemas there are
 select nspname from pg_catalog.pg_namespace where nspname = any (%s) order by nspname
+
+-- other_tables: the tables outside these schemas and the server's own
+select format('%%I.%%I', schemaname, tablename) from pg_catalog.pg_tables
+where schemaname <> all (%s) and schemaname <> all ('{pg_catalog,information_schema}') and schemaname !~ '^pg_(toast|temp)' order by 1
+
+-- undone_tasks: open jobs of these flows whose tasks are none of these, by the version that their instances keep
+select f.name, t.name, v.number, count(*) from mutirao.job j join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = j.flow
+join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version
+where f.name = any (%s) and j.task <> all (%s) and j.task <> f.exception_task
+group by 1, 2, 3 order by 1, 2, 3

@@ -1225,7 +1225,7 @@ begin
     from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name
   loop
     if a.type is null then
-      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('the flow has no attribute "%s"; it has %s', a.name,
+      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('%s has no attribute "%s"; it has %s', mutirao.version_words(w.version), a.name,
         (select string_agg(x.name, ', ' order by x.position) from mutirao.attribute x where x.version = w.version)));
     end if;
     begin
@@ -2816,6 +2816,7 @@ begin
       create function {schema}.take(task text, instance bigint default null) returns setof mutirao.taken
         language sql as 'select * from mutirao.take_job({flow}, task, instance)';
       create trigger define instead of insert or update on {schema}.wed_attr for each row execute function mutirao.wed_attr_write({flow});
+      create trigger keep instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete();
       create trigger compile after insert or update on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
       create trigger define instead of insert on {schema}.wed_trig for each row execute function mutirao.wed_trig_insert({flow});
       create trigger change instead of update on {schema}.wed_trig for each row execute function mutirao.wed_trig_update({flow});
@@ -2924,7 +2925,7 @@ declare
 begin
   select * into f from mutirao.flow x where x.name = start_instances.flow;
   if not found then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse('unknown_flow', format('there is no flow "%s": put it in place first, by mutirao flow apply, engine.apply or mutirao.create_flow', flow));
   end if;
   if priority not between -1000000 and 1000000 then
     perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));
@@ -3183,6 +3184,13 @@ CREATE FUNCTION mutirao.version_of(flow integer, version integer) RETURNS mutira
 
 COMMENT ON FUNCTION mutirao.version_of(flow integer, version integer) IS 'The version that an instance goes by which was last written under `version`.';
 
+CREATE FUNCTION mutirao.version_words(version integer) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+  select case when f.version = v.id then 'the flow' else format('version %s of the flow, which this instance keeps,', v.number) end
+  from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = version_words.version
+$$;
+
 CREATE FUNCTION mutirao.wake(flows integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -3210,6 +3218,13 @@ begin
 end $$;
 
 COMMENT ON FUNCTION mutirao.wake_due(room integer) IS 'Makes ready what waited for another try and is due.';
+
+CREATE FUNCTION mutirao.wed_attr_delete() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+  perform mutirao.refuse('flow_invalid', format('attribute "%s" stays: instances have it in their state and their trace', old.aname));
+end $$;
 
 CREATE FUNCTION mutirao.wed_attr_done() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3279,7 +3294,7 @@ CREATE FUNCTION mutirao.wed_flow_update() RETURNS trigger
     SET jit TO 'off'
     AS $_$
 declare
-  named bigint := nullif(current_setting('mutirao.attempt', true), '')::bigint;
+  named bigint := substring(current_setting('mutirao.attempt', true) from '^\d{1,18}$')::bigint;
   before jsonb := to_jsonb(old);
   after jsonb := to_jsonb(new);
   stored jsonb;

@@ -1,5 +1,11 @@
 -- Looking: which tasks fire on a state, whether it is final, and what is wrong with it.
 
+create or replace function mutirao.version_words(version int) returns text
+language sql stable as $$
+  select case when f.version = v.id then 'the flow' else format('version %s of the flow, which this instance keeps,', v.number) end
+  from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = version_words.version
+$$;
+
 -- Only reached when a look has raised: finds out what is wrong with one row, by asking one thing after another.
 create or replace function mutirao.diagnose(w mutirao.work) returns jsonb
 language plpgsql as $$
@@ -16,7 +22,7 @@ begin
     from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name
   loop
     if a.type is null then
-      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('the flow has no attribute "%s"; it has %s', a.name,
+      return jsonb_build_object('code', 'unknown_attribute', 'attribute', a.name, 'error', format('%s has no attribute "%s"; it has %s', mutirao.version_words(w.version), a.name,
         (select string_agg(x.name, ', ' order by x.position) from mutirao.attribute x where x.version = w.version)));
     end if;
     begin

@@ -13,7 +13,7 @@ declare
 begin
   select * into f from mutirao.flow x where x.name = start_instances.flow;
   if not found then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse('unknown_flow', format('there is no flow "%s": put it in place first, by mutirao flow apply, engine.apply or mutirao.create_flow', flow));
   end if;
   if priority not between -1000000 and 1000000 then
     perform mutirao.refuse('wrong_call', format('a priority is at most a million either way: got %s', priority));

@@ -100,6 +100,12 @@ begin
   return old;
 end $$;
 
+create or replace function mutirao.wed_attr_delete() returns trigger
+language plpgsql as $$
+begin
+  perform mutirao.refuse('flow_invalid', format('attribute "%s" stays: instances have it in their state and their trace', old.aname));
+end $$;
+
 -- Once a statement: errors of a condition come with its row, and the flow is compiled after the last one.
 create or replace function mutirao.wed_attr_done() returns trigger
 language plpgsql security definer as $$
@@ -132,7 +138,7 @@ end $$;
 create or replace function mutirao.wed_flow_update() returns trigger
 language plpgsql security definer as $$
 declare
-  named bigint := nullif(current_setting('mutirao.attempt', true), '')::bigint;
+  named bigint := substring(current_setting('mutirao.attempt', true) from '^\d{1,18}$')::bigint;
   before jsonb := to_jsonb(old);
   after jsonb := to_jsonb(new);
   stored jsonb;
@@ -265,6 +271,7 @@ begin
       create function {schema}.take(task text, instance bigint default null) returns setof mutirao.taken
         language sql as 'select * from mutirao.take_job({flow}, task, instance)';
       create trigger define instead of insert or update on {schema}.wed_attr for each row execute function mutirao.wed_attr_write({flow});
+      create trigger keep instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete();
       create trigger compile after insert or update on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
       create trigger define instead of insert on {schema}.wed_trig for each row execute function mutirao.wed_trig_insert({flow});
       create trigger change instead of update on {schema}.wed_trig for each row execute function mutirao.wed_trig_update({flow});
