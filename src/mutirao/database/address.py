@@ -6,22 +6,31 @@
     embedded:shop?home=/srv/workflows  database `shop` in that data folder
 
 An explicit URL wins over MUTIRAO_DATABASE_URL, which wins over `embedded:`.
+
+A database in the embedded server is made when it is first entered. Whoever only wants to look says `must_exist`: then
+nothing but the default one is made, since a slip in a name would look like an engine without flows.
 """
 
 import os
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from mutirao.database.connection import described
-from mutirao.database.embedded import EmbeddedServer
+import psycopg
+
+from mutirao.database.connection import described, refusals
+from mutirao.database.embedded import SUPERUSER, EmbeddedServer
 from mutirao.database.folder import default_home
 from mutirao.errors import OperatorError
 
+DEFAULT_NAME = "mutirao"
+
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+# Greedy: a password that holds an @ of its own, which no server would take, is hidden whole all the same.
+_PASSWORD = re.compile(r"(?<=://)([^:@/]*):[^/]*@|(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
 @dataclass
@@ -30,7 +39,8 @@ class Address:
 
     url: str | None = None
     home: Path | None = None
-    name: str = "mutirao"
+    name: str = DEFAULT_NAME
+    must_exist: bool = False
     _held: ExitStack = field(default_factory=ExitStack, repr=False)
     _server: EmbeddedServer | None = field(default=None, repr=False)
 
@@ -42,7 +52,14 @@ class Address:
         if self.url is not None:
             return self.url
         server = self._held.enter_context(EmbeddedServer(self.home))
-        server.ensure_database(self.name)
+        try:
+            if self.must_exist and self.name != DEFAULT_NAME:
+                self._find(server)
+            else:
+                server.ensure_database(self.name)
+        except BaseException:
+            self.close()
+            raise
         self._server = server
         return server.url(self.name)
 
@@ -58,17 +75,28 @@ class Address:
         """Leave the embedded server, if that is what it is."""
         self._held.close()
 
+    def _find(self, server: EmbeddedServer) -> None:
+        known = _databases(server)
+        if self.name not in known:
+            there = f"there is {', '.join(known)}" if known else "there is none yet"
+            option = f"embedded:{self.name}" + (f"?home={self.home}" if self.home else "")
+            raise OperatorError(
+                "unknown_database",
+                f'the embedded server in {server.home} has no database "{self.name}"; {there}; '
+                f"to make it: mutirao db upgrade --database {option}",
+            )
+
     def __str__(self) -> str:
         if self.url is not None:
             return described(self.url)
         return f"embedded server in {self.home or default_home()}, database {self.name}"
 
 
-def resolve(url: str | None = None) -> Address:
+def resolve(url: str | None = None, *, must_exist: bool = False) -> Address:
     """The database meant by an option, the environment, or neither."""
     chosen = url or os.environ.get("MUTIRAO_DATABASE_URL") or "embedded:"
     if chosen.startswith("embedded:"):
-        return _embedded(chosen)
+        return replace(_embedded(chosen), must_exist=must_exist)
     if chosen.startswith(("postgresql://", "postgres://")):
         return Address(url=chosen)
     raise OperatorError(
@@ -78,10 +106,21 @@ def resolve(url: str | None = None) -> Address:
     )
 
 
+def without_password(url: str) -> str:
+    """The same address for people to see: whoever connects has the password from elsewhere."""
+    return _PASSWORD.sub(lambda found: f"{found[1]}@" if found[1] is not None else "", url).rstrip("?&")
+
+
+def _databases(server: EmbeddedServer) -> list[str]:
+    ours = "select datname from pg_database where not datistemplate and datname <> 'postgres' order by datname"
+    with refusals(), psycopg.connect(server.url("postgres", SUPERUSER), autocommit=True) as connection:
+        return [name for (name,) in connection.execute(ours)]
+
+
 def _embedded(url: str) -> Address:
     parts = urlsplit(url)
     options = parse_qs(parts.query, keep_blank_values=True)
-    name = unquote(parts.path) or "mutirao"
+    name = unquote(parts.path) or DEFAULT_NAME
     if not _NAME.fullmatch(name) or options.keys() - {"home"} or parts.netloc:
         raise OperatorError(
             "database_url",

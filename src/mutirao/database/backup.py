@@ -51,8 +51,7 @@ async def left_out(url: str) -> list[str]:
 
 async def restore(url: str, file: Path, *, force: bool = False, report: Report = lambda _: None) -> None:
     """Bring the file's schemas into the database, all of it or nothing. An engine without flows gives way."""
-    if not file.is_file():
-        raise RequestError("no_such_file", f"{file} is no file; give one that `mutirao db backup` wrote")
+    _check_is_file(file)
     existing = await _our_schemas(url)
     if not _ENGINE.issuperset(existing) and not force:
         raise RequestError(
@@ -60,6 +59,11 @@ async def restore(url: str, file: Path, *, force: bool = False, report: Report =
             f"the database has the schemas {', '.join(existing)}; restore into an empty one, or --force to replace them",
         )
     await asyncio.to_thread(_load, url, existing, file, report)
+
+
+def _check_is_file(file: Path) -> None:
+    if not file.is_file():
+        raise RequestError("no_such_file", f"{file} is no file; give one that `mutirao db backup` wrote")
 
 
 def _dump(url: str, schemas: list[str], file: Path, force: bool, report: Report) -> int:

@@ -21,12 +21,24 @@ _MEANWHILE = "changed_meanwhile: "
 
 async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
     """A connection in autocommit to a server we can work with."""
-    try:
+    with _unreachable(url):
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **options)
-    except psycopg.Error as error:
-        raise OperatorError("server_unreachable", f"{described(url)} does not let us in: {_one_line(error)}") from error
     check_server(connection)
     return connection
+
+
+def connect_blocking(url: str, **options: Any) -> psycopg.Connection[Any]:
+    """The same for blocking functions."""
+    with _unreachable(url):
+        return psycopg.connect(url, autocommit=True, **options)
+
+
+@contextmanager
+def _unreachable(url: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise OperatorError("server_unreachable", f"{described(url)} does not let us in: {_one_line(error)}") from error
 
 
 def check_server(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -17,12 +17,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import psycopg
 
-from mutirao.database.connection import connect, refusal_of, refusals
 from mutirao.database.protocol import Backoff, Line, is_lost
-from mutirao.database.sql import query
-from mutirao.errors import LeaseLost, MutiraoError, OperatorError
+from mutirao.database.transaction import (
+    NOTHING_HAS_BEGUN,
+    blocking_transaction,
+    end_job,
+    end_job_blocking,
+    transaction,
+)
+from mutirao.errors import LeaseLost, MutiraoError
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Outcome, Running, failure, failure_of
 from mutirao.worker.thread import in_thread
@@ -141,32 +145,27 @@ class Transactions:
                 return Outcome(is_written=True)
             except _Undo as undone:
                 return undone.outcome
-            except OperatorError as error:  # from connecting: nothing has begun
-                if not is_lost(error):
-                    return failure(error.message, code=error.code)
+            except MutiraoError as error:
+                if error.code != NOTHING_HAS_BEGUN:
+                    return await self._refused(running, error)
                 if not self._is_waiting:
                     self._is_waiting = True
                     log.warning("transactional jobs wait for the server: %s", error)
                 await backoff.wait()
-            except psycopg.Error as error:
-                return await self._refused(running, refusal_of(error))
             except Exception as error:  # noqa: BLE001 a job must come out of here with an outcome, whatever happens
                 return failure_of(error)
 
     async def _do_async(self, running: Running) -> None:
-        connection = await connect(self._line.url, **self._options)
-        self._is_waiting = False
-        async with connection, connection.transaction():
+        async with transaction(self._line.url, **self._options) as connection:
+            self._is_waiting = False
             outcome = await running.call_async(connection)
-            await connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))
+            await end_job(connection, *_ending(running, outcome, connection.broken))
 
     def _do_blocking(self, running: Running) -> None:
-        with refusals():
-            connection = psycopg.connect(self._line.url, autocommit=True, **self._options)
-        self._is_waiting = False
-        with connection, connection.transaction():
+        with blocking_transaction(self._line.url, **self._options) as connection:
+            self._is_waiting = False
             outcome = running.call(connection)
-            connection.execute(query("complete_here"), _ending(running, outcome, connection.broken))
+            end_job_blocking(connection, *_ending(running, outcome, connection.broken))
 
     async def _refused(self, running: Running, error: MutiraoError) -> Outcome | None:
         """The change was not written, and with it nothing that user code did in the transaction."""
