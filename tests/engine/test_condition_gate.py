@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from condition_attacks import ATTACKS, NAMES
+from condition_attacks import ATTACKS, NAMES, SLIPS
 from psycopg import AsyncConnection, Error
 from psycopg.types.json import Jsonb
 
@@ -109,6 +109,38 @@ async def test_attacks_are_refused_for_their_reason_and_nothing_runs(stage: Conn
     await nothing_happened(stage)
 
 
+@pytest.mark.parametrize("family", SLIPS)
+async def test_slips_are_told_what_would_be_right(connection: Connection, family: str) -> None:
+    wrong = []
+    for slip in SLIPS[family]:
+        message = await refusal(connection, slip.condition)
+        if not message.startswith(f"{slip.code}: {PLACE}") or slip.says not in message:
+            wrong.append(f"{slip.condition!r}: expected {slip.code} … {slip.says}\n  but it is {message}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "nearest"),
+    [
+        ("dnoe", "done"),
+        ("doen", "done"),
+        ("don", "done"),
+        ("Done", "done"),
+        ("gone", "done"),
+        ("deno", None),
+        ("x", None),
+    ],
+)
+async def test_nearest_name_is_one_slip_away(connection: Connection, wanted: str, nearest: str | None) -> None:
+    made = await connection.execute("select mutirao.nearest_name(%s, array['task_x1', 'done'])", (wanted,))
+    assert await made.fetchone() == (nearest,)
+
+
+async def test_none_is_null_even_beside_an_attribute_of_a_near_name(connection: Connection) -> None:
+    with pytest.raises(Error, match=r'unknown_attribute: .* no attribute "none"; write null, as in is null'):
+        await connection.execute("select mutirao.condition_function('here', 'x is None', '{x,done}', '{text,boolean}')")
+
+
 # Without the list of words these would pass, and do no harm.
 HARMLESS = {"a1 operator(=) 'x'", "row(a1, a2) = row('x', 'y')", "treat(a1 as text) = 'x'", "a1 ~~ 'x'"}
 
@@ -200,7 +232,7 @@ async def test_operators_and_functions_of_the_sessions_path_are_out_of_reach(sta
     ("setting", "condition", "answer"),
     [
         ("standard_conforming_strings = off", r"a1 = 'x\' or a2 = ' or true or '", None),
-        ("transform_null_equals = on", "a1 = null", None),
+        ("transform_null_equals = on", "a1 = (null)", None),
         ("check_function_bodies = off", "n > 0", None),
         ("quote_all_identifiers = on", "substring(a1 from 1 for 1) is null", True),
         ("datestyle = 'German, DMY'", "d is null or d = '2024-02-01'", True),

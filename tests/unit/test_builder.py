@@ -102,6 +102,8 @@ def test_a_builder_refuses_what_a_class_would() -> None:
         FlowBuilder("travel").attribute("a").attribute("a").build()
     with pytest.raises(FlowError, match=r'signature_invalid: task "go" \(.*test_builder.py:\d+\)'):
         FlowBuilder("travel").task("go", lambda: {"hotel": None}, when="true").build()
+    with pytest.raises(FlowError, match=r'"timout"; did you mean "timeout"\? \(.*test_builder.py:\d+\)$'):
+        FlowBuilder("travel").task("go", book, when="true", timout=None)  # type: ignore[call-arg]
     with pytest.raises(FlowError, match=r"signature_invalid: .* got int"):
         FlowBuilder("travel").task("go", 5, when="true").build()  # type: ignore[arg-type]
 

@@ -115,7 +115,6 @@ def test_handlers_of_flows_and_of_bound_functions_are_loaded(write: Write) -> No
         ("syntax_h", "module_broken", "SyntaxError"),
         ("wrong_h", "wrong_type", "wrong_h.py:2)"),
         ("wrong_h.py", "wrong_type", "wrong_h.py:2)"),
-        ("json.py", "duplicate_name", '"json.py" cannot be loaded beside another module named json; rename it'),
     ],
 )
 def test_a_wrong_address_gets_a_clear_answer(write: Write, address: str, code: str, said: str) -> None:
@@ -125,11 +124,32 @@ def test_a_wrong_address_gets_a_clear_answer(write: Write, address: str, code: s
     write("crash_h.py", "1 / 0")
     write("syntax_h.py", "class")
     write("wrong_h.py", "from mutirao import Flow\nclass Bad(Flow): n: float = 1.0")
-    write("json.py", TRAVEL)
     with pytest.raises(FlowError) as refused:
         load_flows(address)
     assert refused.value.code == code
     assert said in refused.value.message
+
+
+def test_files_of_one_name_are_loaded_side_by_side(write: Write) -> None:
+    write("north/near_n.py", "from same_n import Travel\nclass Near(Travel): pass")
+    north = write("north/same_n.py", TRAVEL)
+    south = write("south/same_n.py", "from far_n import Far\nfrom mutirao import Flow\nclass Mine(Flow): pass")
+    write("south/far_n.py", "from mutirao import Flow\nclass Far(Flow): pass")
+    json = write("json.py", "from mutirao import Flow\nclass Data(Flow): pass")
+    addresses = [f"{north}:Travel", str(south), str(json), "north/near_n.py"]
+
+    first = load_flows(*addresses)
+
+    assert [flow.definition.name for flow in first] == ["travel", "mine", "data", "near"]
+    assert issubclass(first[3], first[0]), "a neighbour has imported the file that was loaded by its path"
+    assert load_flows(*addresses) == first
+
+
+def test_two_flows_of_one_name_in_files_of_one_name_are_told_apart(write: Write) -> None:
+    north, south = write("north/same_o.py", TRAVEL), write("south/same_o.py", TRAVEL)
+    with pytest.raises(FlowError) as refused:
+        load_flows(f"{north}:Travel", f"{south}:Travel")
+    assert f"same_o:Travel and same_o in {south.parent}:Travel" in refused.value.message
 
 
 def test_two_flows_of_one_name_are_refused(write: Write) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from mutirao.errors import FlowError
 from mutirao.model import AllOf, AnyOf, Attribute, Definition, Dependency, Task, Term
+from mutirao.model.name import suggest
 
 BOOK = Task(name="book_hotel", when="hotel is null")
 
@@ -132,6 +133,11 @@ def test_two_of_one_name_are_refused() -> None:
         flow(BOOK, BOOK)
     with pytest.raises(FlowError, match='duplicate_name: flow "travel": attribute "n" is defined twice'):
         flow(attributes=(Attribute("n", "text"), Attribute("n", "integer")))
+
+
+@pytest.mark.parametrize("word", ["dnoe", "doen", "odne", "donne", "don"])
+def test_a_slip_of_the_keys_is_told_the_word(word: str) -> None:
+    assert suggest(word, ["stage", "done"]) == '; did you mean "done"?'
 
 
 def test_a_tree_of_any_depth_is_refused_without_running_out_of_stack() -> None:

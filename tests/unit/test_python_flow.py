@@ -283,7 +283,7 @@ def refused(body: str, **names: Any) -> FlowError:
         ("stage = 'new'", "flow_invalid", 'annotate it: "stage: str = …", or with ClassVar if it is none'),
         ("final = ''", "flow_invalid", "final is empty"),
         ("name = 'Bad Name'", "flow_invalid", 'flow "Bad Name" has no usable name'),
-        ("@task()\ndef run(self): ...", "flow_invalid", "either when or depends: got neither"),
+        ("@task(when=None)\ndef run(self): ...", "flow_invalid", "either when or depends: got neither"),
         ("@task(depends='walk')\ndef run(self): ...", "unknown_task", 'depends on the unknown task "walk"'),
         ("@task(depends=len)\ndef run(self): ...", "flow_invalid", "depends is a Dependency"),
         ("run: str\n@task(when='true')\ndef run(self): ...", "duplicate_name", 'attribute "run" is a task as well'),
@@ -295,6 +295,24 @@ def test_a_wrong_class_is_refused_at_its_line(body: str, code: str, said: str) -
     assert error.code == code
     assert said in error.message
     assert error.message.endswith("(bad.py:2)")
+
+
+@pytest.mark.parametrize(
+    ("decorator", "said"),
+    [
+        ("@task(when='true', timout=None)", 'task "run" has the unknown option "timout"; did you mean "timeout"?'),
+        ("@task(when='true', until='x')", 'the unknown option "until"; there is backoff, depends'),
+        ("@task", 'task "run" has neither when nor depends; write @task(when="…") or @task(depends=…)'),
+        ("@task()", 'task "run" has neither when nor depends; write @task(when="…")'),
+        ("@task(retries=1)", 'task "run" has neither when nor depends; write @task(when="…")'),
+        ("@task('n > 0')", """@task('n > 0') has neither when nor depends; write @task(when="…")"""),
+    ],
+)
+def test_a_wrong_decorator_is_refused_at_its_line(decorator: str, said: str) -> None:
+    error = refused(f"n: int = 0\n\n{decorator}\ndef run(self): ...")
+    assert error.code == "flow_invalid"
+    assert said in error.message
+    assert error.message.endswith("(bad.py:5)")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from types import new_class
 from typing import Any, Self, TypeAlias, Unpack
 
 from mutirao.errors import FlowError
+from mutirao.language.place import place_of_caller, placed
 from mutirao.language.python import RESERVED, Flow, finish
-from mutirao.language.task import TaskOptions, make_task
+from mutirao.language.task import TaskOptions, check_options, make_task
 from mutirao.model import Attribute, AttributeType, Change, Definition, Ends, Task
 
 Run: TypeAlias = Callable[..., Change | Awaitable[Change]]
@@ -47,6 +48,10 @@ class FlowBuilder:
 
     def task(self, name: str, run: Run | None = None, **options: Unpack[TaskOptions]) -> Self:
         """Add a task. `run` takes the state, as a method does; without it, another program does the task's jobs."""
+        try:
+            check_options(name, options)
+        except FlowError as error:
+            raise placed(error, place_of_caller()) from None
         self._tasks.append(make_task(name, options, None))
         if run is not None:
             self._functions[name] = run

@@ -77,30 +77,34 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The file as a module of its own name, with its neighbours importable, as if it were run."""
+    """The file as a module, with its neighbours importable, as if it were run."""
     file = path.resolve()
     if not file.is_file():
         raise FlowError("module_not_found", f'there is no file "{path}"')
+    name = _module_name(file)
+    known = sys.modules.get(name)
+    return known if known is not None else _execute(name, file)
+
+
+def _module_name(file: Path) -> str:
+    """Its own, so that a neighbour who imports it gets the same module; with its path if another has that name."""
     known = sys.modules.get(file.stem)
-    if known is None:
-        return _execute(file)
-    if getattr(known, "__file__", None) != str(file):
-        text = f'"{path}" cannot be loaded beside another module named {file.stem}; rename it'
-        raise FlowError("duplicate_name", text)
-    return known
+    if known is None or getattr(known, "__file__", None) == str(file):
+        return file.stem
+    return f"{file.stem} in {file.parent}"
 
 
-def _execute(file: Path) -> ModuleType:
+def _execute(name: str, file: Path) -> ModuleType:
     _look_in(file.parent)
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise FlowError("module_broken", f'"{file}" is not a Python file')
     module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        del sys.modules[file.stem]
+        del sys.modules[name]
         if isinstance(error, MutiraoError):
             raise
         raise _broken(str(file), error) from error

@@ -16,5 +16,13 @@ def place_of_frame(frame: FrameType) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def place_of_caller() -> str:
+    """Where the function that asks was called."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    return place_of_frame(frame) if frame else "?"
+
+
 def placed(error: FlowError, place: str) -> FlowError:
     return FlowError(error.code, f"{error.message} ({place})")

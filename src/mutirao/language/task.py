@@ -12,6 +12,7 @@ from typing import (
     Any,
     Concatenate,
     Generic,
+    Never,
     ParamSpec,
     Protocol,
     Self,
@@ -22,8 +23,11 @@ from typing import (
     overload,
 )
 
+from mutirao.errors import FlowError
+from mutirao.language.place import place_of, place_of_caller, placed
 from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Task, Term
 from mutirao.model.dependency import dependency
+from mutirao.model.name import quote, suggest
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -103,13 +107,37 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]: ...
 
 
-def task(**options: Unpack[TaskOptions]) -> Decorator:
+def task(*bare: Never, **options: Unpack[TaskOptions]) -> Decorator:
     """Make a method a task. It starts by `when`, a SQL condition over the state, or by `depends`."""
+    if bare:  # @task without parentheses has got the function, @task("n > 0") a condition
+        given: Any = bare[0]
+        what = f"task {quote(given.__name__)}" if hasattr(given, "__name__") else f"@task({given!r})"
+        raise placed(_without_start(what), place_of_caller())
 
     def decorate(function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]:
-        return TaskMethod(function, options)
+        method = TaskMethod(function, options)
+        try:
+            check_options(method.name, options)
+            if not {"when", "depends"} & options.keys():
+                raise _without_start(f"task {quote(method.name)}")
+        except FlowError as error:
+            raise placed(error, place_of(function)) from None
+        return method
 
     return decorate
+
+
+def _without_start(what: str) -> FlowError:
+    right = 'write @task(when="…") or @task(depends=…)'
+    return FlowError("flow_invalid", f"{what} has neither when nor depends; {right}")
+
+
+def check_options(name: str, options: TaskOptions) -> None:
+    """For those who do not run a type checker."""
+    for option in options:
+        if option not in TaskOptions.__annotations__:
+            known = suggest(option, TaskOptions.__annotations__)
+            raise FlowError("flow_invalid", f"task {quote(name)} has the unknown option {quote(option)}{known}")
 
 
 def make_task(name: str, options: TaskOptions, description: str | None) -> Task:

@@ -43,6 +43,10 @@ class Travel(Flow):
     def is_misspelt(self) -> Change:
         return {}
 
+    @task  # type: ignore[arg-type]
+    def says_nothing_of_its_start(self) -> Change:
+        return {}
+
     @task(when="true", timeout=5)  # type: ignore[arg-type]
     def has_no_unit(self) -> Change:
         return {}

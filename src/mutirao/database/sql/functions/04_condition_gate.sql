@@ -88,10 +88,11 @@ language sql stable as $$
       (3, n.used_kind is not null and not exists (select from mutirao.condition_allow a where a.kind = n.used_kind and a.name = n.used), 'condition_refused',
         case when n.used_kind = 'cast' and n.used ~ 'date|time|interval' then format('the cast of %s: it depends on settings; declare the attribute with the type it is used as', n.used)
              else format('the %s %s is not on the list%s', n.used_kind, n.used,
-               case when n.used ~ 'double precision' then '; write ::numeric beside the integer' when n.used ~ '^substring' then '; substring takes positions: substring(a from 1 for 3)' else '' end) end),
+               case when n.used ~ 'double precision' then '; write ::numeric beside the integer' when n.used ~ '^substring' then '; substring takes positions: substring(a from 1 for 3)'
+                 when n.used ~ '^\|\|' then '; || joins texts, so write …::text, or between conditions the word or' else '' end) end),
       (4, n.type is distinct from 'none' and not exists (select from mutirao.condition_allow a where a.kind = 'type' and a.name = n.type), 'condition_refused',
         format('a value of the type %s; text, integer, bigint, numeric, boolean, date, timestamptz, interval and jsonb are allowed', coalesce(n.type, 'unknown'))),
-      (5, n.type <> 'boolean' and exists (select from n p where p.id = n.parent and p.kind = 'TARGETENTRY'), 'condition_type', format('it is %s, not boolean', n.type)),
+      (5, n.type <> 'boolean' and exists (select from n p where p.id = n.parent and p.kind = 'TARGETENTRY'), 'condition_type', mutirao.boolean_advice(null, n.type)),
       (6, n.depth > 100, 'condition_too_long', 'more than 100 operations inside each other; keep an intermediate result in an attribute')
       ) rule(n, holds, code, what)
     where rule.holds
@@ -251,22 +252,27 @@ returns mutirao.condition_fault
 language plpgsql as $$
 declare
   unknown mutirao.condition_token;
+  place int;
 begin
   if state = '42601' then
-    return mutirao.condition_fault('condition_syntax', mutirao.condition_place_of_error(head, predicate, tokens, message), message || '; a condition is one SQL expression');
+    place := mutirao.condition_place_of_error(head, predicate, tokens, message);
+    return mutirao.condition_fault('condition_syntax', place, message || '; ' || mutirao.syntax_advice(tokens, place));
   elsif state = '42703' then
     select t.* into unknown from unnest(tokens) t where t.word <> all (names) and position(t.word in message) > 0 order by length(t.word) desc, t.at limit 1;
     return mutirao.condition_fault('unknown_attribute', unknown.at, mutirao.unknown_name(coalesce(unknown.word, message), names));
   elsif state = '42P13' then
-    return mutirao.condition_fault('condition_type', null, 'it is not boolean; ' || coalesce(nullif(detail, ''), message) || ' A condition says true or false, such as n > 0');
+    return mutirao.condition_fault('condition_type', null, mutirao.boolean_advice(predicate, (
+      select a.name from mutirao.condition_allow a where a.kind = 'type' and position(a.name in detail) > 0 order by length(a.name) desc limit 1)));
   elsif state like '54%' then
     return mutirao.condition_fault('condition_too_long', null, message || '; keep an intermediate result in an attribute');
   end if;
   return mutirao.condition_fault('condition_type',
-    (select min(t.at) from unnest(tokens) t where t.kind = 'word' and position(t.word || '(' in message) > 0
+    (select min(t.at) from unnest(tokens) t where t.kind = 'word' and message ~ ('\m' || t.word || '\(')
        or t.kind = 'operator' and position(' ' || t.token || ' ' in message) > 0
-       or t.kind = 'string' and position(format('"%s"', substr(t.token, 2, length(t.token) - 2)) in message) > 0),
-    message || case when state in ('22007', '22008') then '; write a date as ''2025-12-31''' else '; compare values of one type, with a cast where needed' end);
+       or t.word in ('and', 'or', 'not', 'is') and message ~ ('\m' || upper(t.word) || '\M')
+       or t.kind = 'string' and position(format('"%s"', substr(t.token, 2, length(t.token) - 2)) in message || detail) > 0
+     having count(*) = 1 or bool_and(t.kind = 'string')),  -- of two equal operators, the wrong one may be either
+    message || '; ' || mutirao.type_advice(tokens, state, message));
 end $$;
 comment on function mutirao.condition_fault_of_server(text, text, mutirao.condition_token[], text[], text, text, text) is 'What PostgreSQL said about a condition, as a refusal of ours.';
 
