@@ -186,8 +186,9 @@ async def take(url: str) -> tuple[int, int, int]:
     """Start an instance and take its job: instance, job and attempt."""
     async with await connect(url) as connection:
         await connection.execute("insert into shop.wed_flow default values")
-        [found] = await (await connection.execute("select wid, job, attempt from shop.take('sell')")).fetchall()
-        return found
+        found = await connection.execute("select wid, job, attempt from shop.take('sell')")
+        [(instance, job, attempt)] = await found.fetchall()
+        return instance, job, attempt
 
 
 async def test_who_had_a_job_before_a_restore_cannot_write_after_it(database_url: str, file: Path) -> None:
