@@ -193,9 +193,15 @@ class Flow:
         return {(t.task, t.state) for task in self.tasks if isinstance(task.rule, Depends) for t in task.rule.terms}
 
     def handled(self) -> set[str]:
-        """Tasks whose failure somebody waits for."""
+        """Tasks whose failure another task waits for."""
         by_rule = {task for task, state in self.terms() if state == "failed"}
-        return by_rule | {task for each in self._conditions() for task, state in mentions(each) if state == "failed"}
+        others = [task for task in self.tasks if not isinstance(task.rule, Depends)]
+        return by_rule | {
+            failed
+            for task in others
+            for failed, state in mentions(task.rule)  # type: ignore[arg-type] # no Depends is left
+            if state == "failed" and failed != task.name
+        }
 
     def named(self) -> set[str]:
         return {task for each in self._conditions() for task, _ in mentions(each)}
@@ -506,13 +512,17 @@ class Model:
         self._show_exception(i)
 
     def _finish_exception(self, i: Instance, change: State | None) -> str | None:
+        job = i.jobs[EXCEPTION]
         if change is not None:
             try:
                 self.repair(i, change)
             except Refused:
                 return "refused"
-        if EXCEPTION in i.jobs:
-            i.jobs[EXCEPTION].status = "held" if i.hold else "ready"
+        else:
+            i.trace.append(Step("retry", EXCEPTION, (), i.status, None))
+        if i.jobs.get(EXCEPTION) is job:
+            job.failures += 1
+            job.status = "held" if i.hold else "waiting"
         return None
 
     # ---------------------------------------------------------------------------------------------------------- people

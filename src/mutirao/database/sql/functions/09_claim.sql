@@ -77,6 +77,18 @@ begin
   end loop;
 end $$;
 
+create or replace function mutirao.ready_again(flows int[], watched bigint[]) returns void
+language plpgsql as $$
+begin
+  if flows is not null then
+    perform mutirao.wake(flows);
+  end if;
+  if watched is not null then
+    perform mutirao.reach(watched, 'ready');
+  end if;
+end $$;
+comment on function mutirao.ready_again(int[], bigint[]) is 'Jobs of these flows may be claimed again, and of these jobs somebody waits for that.';
+
 -- A claim holds jobs already and must not wait for an instance: where it is busy, the claim is given back, for another try very soon.
 create or replace function mutirao.reach_running(jobs bigint[]) returns bigint[]
 language plpgsql as $$

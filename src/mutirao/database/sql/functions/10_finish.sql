@@ -53,12 +53,7 @@ begin
       status = case when mutirao.reasons_without(i.reasons, a.jobs) is null then 'open.running' else i.status end
     from (select instance, array_agg(id) as jobs from again group by 1) a where i.id = a.instance)
   select array_agg(distinct a.flow), array_agg(a.id order by a.id) filter (where a.watched) into flows, watched from again a;
-  if flows is not null then
-    perform mutirao.wake(flows);
-  end if;
-  if watched is not null then
-    perform mutirao.reach(watched, 'ready');
-  end if;
+  perform mutirao.ready_again(flows, watched);
   loop
     select array_agg(row(1, 1, e.id, null, e.instance, e.task, e.cause, e.failures, e.change, null, 'mutirao')::mutirao.entry) into entries
     from (select distinct on (j.instance) j.* from mutirao.job j

@@ -56,12 +56,7 @@ begin
     where j.id = any (expired) and i.id = j.instance and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
     returning j.id, j.flow, j.watched)
   select count(*), array_agg(distinct l.flow), array_agg(l.id order by l.id) filter (where l.watched) into released, flows, watched from lost l;
-  if flows is not null then
-    perform mutirao.wake(flows);
-  end if;
-  if watched is not null then
-    perform mutirao.reach(watched, 'ready');
-  end if;
+  perform mutirao.ready_again(flows, watched);
   return released + coalesce(cardinality(failing.jobs), 0);
 end $$;
 comment on function mutirao.end_leases(int) is 'Takes jobs away from workers that let their lease or their timeout pass.';

@@ -193,12 +193,7 @@ begin
     where j.id = x.job and j.attempt = x.attempt and j.instance = any (locked) and i.id = j.instance and i.hold is distinct from 'cancelled'
     returning j.id, j.flow, j.watched)
   select array_agg(distinct r.flow), array_agg(r.id order by r.id) filter (where r.watched) into flows, watched from released r;
-  if flows is not null then
-    perform mutirao.wake(flows);
-  end if;
-  if watched is not null then
-    perform mutirao.reach(watched, 'ready');
-  end if;
+  perform mutirao.ready_again(flows, watched);
   -- Given back to an instance that is being cancelled, a job ends.
   perform mutirao.drop_jobs(array(
     select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
