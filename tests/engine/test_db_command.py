@@ -25,7 +25,7 @@ def test_upgrade_says_what_it_applied_and_status_shows_it(empty_database_url: st
     assert f"applied {schema().migrations[0]}" in said.stdout
     after = json.loads(mutirao("db", "status", "--json", "--database", empty_database_url).stdout)
     assert (after["schema"], after["pending"]) == (schema().number, [])
-    assert "migration" in mutirao("db", "status", "--database", empty_database_url).stdout
+    assert f"{schema().number:04d}, this program's" in mutirao("db", "status", "--database", empty_database_url).stdout
 
 
 def test_shell_passes_arguments_and_exit_code_through(database_url: str) -> None:
@@ -36,6 +36,7 @@ def test_shell_passes_arguments_and_exit_code_through(database_url: str) -> None
 
 def test_backup_and_restore_by_command(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "saved"
+    mutirao("db", "shell", "--database", database_url, "--", "-c", "select mutirao.create_flow('kept')")
     assert f"Saved to {file}" in mutirao("db", "backup", file, "--database", database_url).stdout.replace("\n", "")
     assert mutirao("db", "restore", file, "--database", empty_database_url).returncode == 0
     refused = mutirao("db", "restore", file, "--database", empty_database_url)

@@ -39,7 +39,7 @@ def test_listing_says_one_line_about_each_command(name: str) -> None:
 
 
 def test_commands_that_read_speak_json() -> None:
-    reading = {"status", "list", "show", "trace"}
+    reading = {"status", "url", "list", "show", "trace"}
     silent = [
         path
         for path, command in every_command()

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from mutirao import Engine
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KNOWN = ("python", "console", "sql", "sh", "text")
@@ -119,3 +121,13 @@ def test_pages_link_only_to_what_is_there() -> None:
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+# What only workers ask an engine.
+FOR_WORKERS = {"revive", "undone", "task_numbers"}
+
+
+def test_every_method_of_the_engine_is_documented() -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    methods = {name for name, each in vars(Engine).items() if callable(each) and not name.startswith("_")}
+    assert {name for name in methods - FOR_WORKERS if f"`{name}(" not in page} == set()

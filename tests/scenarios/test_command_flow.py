@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from command import FLOWS, answer, assert_refused, mutirao
 from psycopg import AsyncConnection
 
+from mutirao.cli import render
 from mutirao.testing.database import TestServer
 
 ORDER = f"{FLOWS}:Order"
@@ -31,6 +33,52 @@ def test_applied_flow_is_listed_and_shown(database_url: str) -> None:
     assert shown["final"] == "stage = 'shipped'"
     people = mutirao("flow", "show", "order", "--database", database_url).stdout
     assert all(word in people for word in ("Pay, then ship.", "customer", "stage = 'paid'", "searchable"))
+
+
+SHOWN = """
+from datetime import timedelta
+from mutirao import Change, Flow, task
+
+class Shown(Flow):
+    given: str
+    count: int = 0
+    note: str | None = None
+
+    @task(when="count = 0", timeout=timedelta(days=3, hours=18))
+    def long(self) -> Change:
+        return {}
+
+    @task(when="count = 1", timeout=timedelta(seconds=90.5))
+    def short(self) -> Change:
+        return {}
+"""
+
+
+def test_shown_flow_is_exact_about_durations_and_what_must_be_given(any_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "shown.py"
+    file.write_text(SHOWN)
+    assert mutirao("flow", "apply", file, "--database", any_url).returncode == 0
+    rows = [line.split() for line in mutirao("flow", "show", "shown", "--database", any_url).stdout.splitlines()]
+    assert ["given", "text", "yes"] in rows
+    assert ["count", "integer", "0"] in rows
+    assert ["note", "text", "or", "null"] in rows
+    assert ["long", "each", "3", "3", "d", "18", "h", "count", "=", "0"] in rows
+    assert ["short", "each", "3", "1", "min", "30.5", "s", "count", "=", "1"] in rows
+
+
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [
+        (timedelta(days=3, hours=18), "3 d 18 h"),
+        (timedelta(minutes=5), "5 min"),
+        (timedelta(hours=1, seconds=1), "1 h 1 s"),
+        (timedelta(milliseconds=250), "0.25 s"),
+        (timedelta(microseconds=1), "0.000001 s"),
+        (timedelta(), "0 s"),
+    ],
+)
+def test_duration_is_told_as_it_was_given(length: timedelta, said: str) -> None:
+    assert render.duration(length) == said
 
 
 def test_unknown_flow_and_version_are_refused(database_url: str) -> None:
@@ -125,6 +173,19 @@ def test_wrong_file_is_refused_by_check_and_apply(any_url: str, tmp_path: Path, 
     assert said.returncode == 1
     assert (verdict["ok"], verdict["code"], verdict["place"], verdict["file"]) == (False, code, str(file), str(file))
     assert_refused(mutirao("flow", "apply", file, "--database", any_url), code)
+
+
+def test_flows_of_one_name_in_two_files_are_refused_by_check_and_apply(any_url: str, tmp_path: Path) -> None:
+    files = [tmp_path / "first_shop.py", tmp_path / "second_shop.py"]
+    for file in files:
+        file.write_text("from mutirao import Flow\n\nclass Same(Flow):\n    stage: str = 'new'\n")
+    said = mutirao("flow", "check", *files, files[0], "--json", "--database", any_url)
+    first, second, first_again = json.loads(said.stdout)
+    assert (said.returncode, first["ok"], first_again["ok"]) == (1, True, True)
+    assert (second["code"], second["file"], second["line"]) == ("duplicate_name", str(files[1]), 3)
+    assert second["message"].startswith('two flows have the name "same": first_shop:Same and second_shop:Same; ')
+    assert 'name = "…"' in second["message"]
+    assert_refused(mutirao("flow", "apply", *files, "--database", any_url), "duplicate_name")
 
 
 async def test_flow_made_in_sql_is_not_replaced(database_url: str, connection: AsyncConnection[Any]) -> None:

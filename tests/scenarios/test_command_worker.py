@@ -39,7 +39,7 @@ def test_worker_does_jobs_until_it_is_told_to_stop(database_url: str) -> None:
         assert "packer is ready for order (2 tasks)" in worker.wait_for("is ready")
         wait_for_status(database_url, start(database_url, "order"), "closed.completed")
         worker.signal(signal.SIGTERM)
-        assert worker.wait_for("Stopped") == "Stopped. 2 done, 0 failed."
+        assert worker.wait_for("Stopped") == "Stopped. 2 done, 0 tries failed."
         assert worker.ends_with() == 0
     writers = {row["writer"] for row in answer("instance", "trace", 1, "--database", database_url)}
     assert "packer" in writers

@@ -1,5 +1,6 @@
 """`mutirao up` and `mutirao demo`: what a newcomer sees first."""
 
+import json
 import os
 import pty
 import signal
@@ -12,6 +13,8 @@ from typing import Any
 
 from command import FLOWS, Background, assert_refused, mutirao, running
 from psycopg import AsyncConnection
+
+from mutirao.database.embedded import EmbeddedServer
 
 
 def test_example_moves_before_your_eyes(place: Path) -> None:
@@ -55,18 +58,66 @@ def test_terminal_shows_a_board(database_url: str) -> None:
         os.close(its_end)
         shown = "".join(read_all(terminal))
     assert process.returncode == 0, shown
-    assert all(words in shown for words in ("Mutirão is up", "book_flight", "Last finished", "mutirao db shell"))
+    assert all(
+        words in shown for words in ("Mutirão is up", "book_flight", "Last finished", "mutirao db shell --database")
+    )
 
 
-def test_dead_server_is_one_line_and_exit_3(place: Path) -> None:
+def test_own_server_that_is_killed_is_started_again_and_jobs_go_on(place: Path) -> None:
+    home = place / "home"
+    with running("up", f"{FLOWS}:Order", MUTIRAO_HOME=home) as up:
+        up.wait_for("A worker and a clock are running")
+        mutirao("instance", "start", "order", MUTIRAO_HOME=home)
+        up.wait_for("instance 1 completed: ")
+        killed = kill_server(home)
+        while server_process(home) in (killed, None):  # nobody but `up` is there to start it
+            pass
+        said = mutirao("instance", "start", "order", "--json", MUTIRAO_HOME=home)
+        [number] = json.loads(said.stdout)["instances"]
+        assert "pay, ship" in up.wait_for(f"instance {number} completed: ")
+        up.signal(signal.SIGINT)
+        assert up.ends_with() == 0
+        assert_no_traceback(up)
+
+
+def test_own_server_that_cannot_be_started_again_is_one_line_and_exit_3(place: Path) -> None:
     home = place / "home"
     with running("up", MUTIRAO_HOME=home) as up:
         up.wait_for("completed: ")
+        (home / "local.conf").write_text("no_such_setting = on\n")
         kill_server(home)
-        up.wait_for("has not answered for")
-        assert up.wait_for("error: ").startswith("error: server_lost: no answer for ")
+        assert up.wait_for("error: ").startswith("error: server_start_failed: ")
         assert up.ends_with() == 3
         assert_no_traceback(up)
+
+
+def test_dead_server_of_somebody_else_is_one_line_and_exit_3(place: Path) -> None:
+    home = place / "home"
+    with EmbeddedServer(home) as server:
+        server.ensure_database("mutirao")
+        assert mutirao("db", "upgrade", "--database", server.url()).returncode == 0
+        with running("up", "--database", server.url()) as up:
+            up.wait_for("completed: ")
+            kill_server(home)
+            up.wait_for("has not answered for")
+            assert up.wait_for("error: ").startswith("error: server_lost: no answer for ")
+            assert up.ends_with() == 3
+            assert_no_traceback(up)
+
+
+def test_server_of_yours_is_upgraded_only_when_you_say_so(empty_database_url: str) -> None:
+    assert_refused(mutirao("up", "--database", empty_database_url), "schema_too_old", exit_code=3)
+
+
+def test_failed_job_is_stuck_and_its_try_counted(database_url: str) -> None:
+    with running("up", f"{FLOWS}:Order", "--database", database_url) as up:
+        up.wait_for("A worker and a clock are running")
+        mutirao("instance", "start", "order", "customer=bankrupt", "--database", database_url)
+        assert "0 running, 0 waiting, 1 stuck" in up.wait_for(" 1 stuck")
+        up.signal(signal.SIGTERM)
+        stopped = up.wait_for("Stopped; ")
+    assert stopped.startswith("Stopped; 0 jobs done, 1 try failed. ")
+    assert f"mutirao up {FLOWS}:Order --database " in stopped
 
 
 async def test_full_disk_is_one_line_and_exit_3(database_url: str, connection: AsyncConnection[Any]) -> None:
@@ -105,8 +156,18 @@ def read_all(terminal: int) -> Iterator[str]:
         yield from lines
 
 
-def kill_server(home: Path) -> None:
-    os.kill(int((home / "data/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+def server_process(home: Path) -> int | None:
+    """Nobody has written its number while it is being started."""
+    with suppress(FileNotFoundError, IndexError):
+        return int((home / "data/postmaster.pid").read_text().split()[0])
+    return None
+
+
+def kill_server(home: Path) -> int:
+    process = server_process(home)
+    assert process is not None
+    os.kill(process, signal.SIGKILL)
+    return process
 
 
 def assert_no_traceback(command: Background) -> None:

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.invocation import Invocation
 from mutirao.cli.listing import Listing
-from mutirao.cli.story import in_short
+from mutirao.cli.reason import in_words
+from mutirao.cli.story import EXCEPTION_TASK, in_short
 from mutirao.cli.tally import Tally, TaskName
 from mutirao.database.engine import Engine
 from mutirao.database.record import Backlog, Instance, TraceRow
@@ -56,6 +58,8 @@ class Board:
     tasks: Sequence[TaskName]
     tally: Tally
     hints: Sequence[str]
+    """Commands to try, without the program's name; `{last}` and `{stuck}` stand for instances."""
+    call: Invocation
 
     def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
         parts: list[RenderableType] = [self._header(view, rate, up_for), self._tasks(view)]
@@ -69,10 +73,11 @@ class Board:
         """The same in short, for a log."""
         if view.silent_for is not None:
             return _silence(view.silent_for)
-        waiting = sum(each.ready + each.waiting for each in view.backlog.values())
-        running = sum(each.running for each in view.backlog.values())
+        jobs = [each for each in view.backlog.values() if each.task != EXCEPTION_TASK]
+        waiting = sum(each.ready + each.waiting for each in jobs)
+        running, stuck = sum(each.running for each in jobs), sum(each.stuck for each in jobs)
         done = sum(self.tally.done.values())
-        line = f"{done} jobs done, {rate:.1f} a second; {running} running, {waiting} waiting"
+        line = f"{done} jobs done, {rate:.1f} a second; {running} running, {waiting} waiting, {stuck} stuck"
         if view.finished:
             last = view.finished[0]
             line += f"; instance {last.instance.id} {_ending(last.instance)}: {in_short(last.trace)}"
@@ -112,13 +117,12 @@ class Board:
         return listing
 
     def _try(self, view: View) -> RenderableType:
-        last = str(view.finished[0].instance.id) if view.finished else "1"
-        stuck = view.exceptions[0].id if view.exceptions else None
-        hints = [
-            hint.format(last=last, stuck=stuck) for hint in self.hints if stuck is not None or "{stuck}" not in hint
-        ]
+        known = {"last": view.finished[0].instance.id if view.finished else 1}
+        if view.exceptions:
+            known["stuck"] = view.exceptions[0].id
+        hints = [hint.format(**known) for hint in self.hints if "stuck" in known or "{stuck}" not in hint]
         lines = Text("\nIn another terminal\n", "bold")
-        return lines.append("\n".join(f"  {hint}" for hint in hints), "cyan")
+        return lines.append("\n".join(f"  {self.call(hint)}" for hint in hints), "cyan")
 
 
 def _count(number: int, style: str) -> Text:
@@ -146,7 +150,6 @@ def _finished_table(finished: Sequence[Finished]) -> Table:
 def _exception_table(exceptions: Sequence[Instance]) -> Table:
     table = Table.grid(padding=(0, 2))
     for each in exceptions:
-        reason = (each.reasons or [{}])[0]
-        why = f"{reason.get('task', reason.get('code', ''))}: {render.error(reason.get('error', ''))}"
+        why = "; ".join(in_words(reason, each.state) for reason in each.reasons or ())
         table.add_row(f"  {each.id}", render.ago(each.started_at), render.one_line(why))
     return table

@@ -4,30 +4,40 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 from psycopg import AsyncConnection
-from rich.table import Table
 
+from mutirao.cli import render
+from mutirao.cli.invocation import calling
+from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, human_size, print_json, progress
+from mutirao.cli.output import console, counted, human_size, print_json, progress
 from mutirao.cli.usage import Group
 from mutirao.database import backup as files
 from mutirao.database import migrate, overview
-from mutirao.database.address import resolve
+from mutirao.database.address import resolve, without_password
 from mutirao.database.client import command
 from mutirao.database.connection import connect
+from mutirao.errors import OperatorError
 
 app = typer.Typer(cls=Group, add_completion=False, help="The database underneath. Example: mutirao db status")
 
 Result = TypeVar("Result")
+Action: TypeAlias = Callable[[AsyncConnection[Any]], Coroutine[Any, Any, Result]]
 
 # A refusal comes out of functions that call each other; which, is of no use to whoever made the request.
 _ONE_LINE_ERRORS = ("-v", "SHOW_CONTEXT=never")
+
+# So many tables that a backup leaves out are named.
+_NAMED = 5
+
+# What people ask the size of; the others are the engine's own business and small.
+_MAIN_TABLES = ("instance", "job", "closed", "trace", "search", "flow", "version")
 
 
 @app.command()
@@ -36,14 +46,34 @@ def status(database: Database = None, json: Json = False) -> None:
 
     Example: mutirao db status --json
     """
-    address = resolve(database)
-    found = _with_connection(database, overview.overview)
+    address = resolve(database, must_exist=True)
+    with address as url:
+        found = asyncio.run(_connected(url, overview.overview))
     if json:
-        print_json({"where": str(address), **_plain(found)})
-    else:
-        console.print(_facts(str(address), found))
-        if found.tables:
-            console.print(_sizes(found))
+        return print_json({"where": str(address), "url": url, **_plain(found)})
+    console.print(_facts(str(address), url, found))
+    if found.tables:
+        console.print()
+        console.print(_sizes(found.tables))
+    return None
+
+
+@app.command("url")
+def show_url(database: Database = None, json: Json = False) -> None:
+    """Print the address that any client of PostgreSQL can connect to; a password only with --json.
+
+    Example: mutirao db url
+    """
+    address = resolve(database, must_exist=True)
+    with address as url:
+        if json:
+            return print_json({"url": url})
+    console.print(without_password(url), highlight=False, markup=False, soft_wrap=True)
+    if address.is_embedded and console.is_terminal:
+        clock = calling(database)("clock")
+        line = f"It answers as long as some mutirao process uses it: keep `{clock}` running meanwhile."
+        progress.print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
+    return None
 
 
 @app.command()
@@ -84,8 +114,11 @@ def shell(
 
 
 async def _bring_up_to_date(url: str) -> None:
-    async with await connect(url) as connection:
-        await migrate.upgrade(connection)
+    """As far as we can: whoever has to mend the schema needs the shell most."""
+    try:
+        await _connected(url, migrate.upgrade)
+    except OperatorError as error:
+        progress.print(f"warning: {error}", style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -98,9 +131,15 @@ def backup(
 
     Example: mutirao db backup friday.mutirao
     """
-    with resolve(database) as url, _reporting("Saving") as report:
+    with resolve(database, must_exist=True) as url, _reporting("Saving") as report:
         size = asyncio.run(files.backup(url, file, force=force, report=report))
+        others = asyncio.run(files.left_out(url))
     console.print(f"Saved to {file} ({human_size(size)}).", highlight=False)
+    if others:
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        whole = calling(database)("db url")
+        line = f"Not in it: {', '.join(others[:_NAMED])}{more}. To save those too, pg_dump what `{whole}` says."
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -115,7 +154,9 @@ def restore(
     """
     with resolve(database) as url, _reporting("Restoring") as report:
         asyncio.run(files.restore(url, file, force=force, report=report))
-    console.print("Restored. Run `mutirao db upgrade` if this Mutirão is newer than the backup.", highlight=False)
+    upgrading = calling(database)("db upgrade")
+    line = f"Restored. Run `{upgrading}` if this Mutirão is newer than the backup."
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 Role = Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")]
@@ -134,7 +175,7 @@ def grant(
 
     Example: mutirao db grant shop_worker work
     """
-    _with_connection(database, lambda connection: overview.grant(connection, role, level))
+    _with_connection(database, lambda connection: overview.grant(connection, role, level), must_exist=True)
     console.print(f"{role} may now {level}.", highlight=False)
 
 
@@ -144,17 +185,18 @@ def revoke(role: Role, database: Database = None) -> None:
 
     Example: mutirao db revoke shop_worker
     """
-    _with_connection(database, lambda connection: overview.revoke(connection, role))
+    _with_connection(database, lambda connection: overview.revoke(connection, role), must_exist=True)
     console.print(f"What {role} was granted is taken back.", highlight=False)
 
 
-def _with_connection(database: str | None, action: Callable[[AsyncConnection[Any]], Awaitable[Result]]) -> Result:
-    async def act(url: str) -> Result:
-        async with await connect(url) as connection:
-            return await action(connection)
+def _with_connection(database: str | None, action: Action[Result], *, must_exist: bool = False) -> Result:
+    with resolve(database, must_exist=must_exist) as url:
+        return asyncio.run(_connected(url, action))
 
-    with resolve(database) as url:
-        return asyncio.run(act(url))
+
+async def _connected(url: str, action: Action[Result]) -> Result:
+    async with await connect(url) as connection:
+        return await action(connection)
 
 
 @contextmanager
@@ -167,26 +209,42 @@ def _plain(found: overview.Overview) -> dict[str, Any]:
     return {name: getattr(found, name) for name in found.__dataclass_fields__}
 
 
-def _facts(where: str, found: overview.Overview) -> Table:
-    table = Table(show_header=False, box=None)
-    schema = "none" if found.schema is None else f"{found.schema:04d}"
-    rows = {
-        "server": f"PostgreSQL {found.server}",
-        "where": where,
-        "role": found.role,
-        "size": human_size(found.bytes),
-        "schema": f"{schema} of {found.program:04d}",
-        "pending": ", ".join(found.pending) or "nothing",
-    }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", value)
-    return table
+def _facts(where: str, url: str, found: overview.Overview) -> Any:
+    return render.facts(
+        {
+            "server": f"PostgreSQL {found.server}",
+            "where": where,
+            "url": without_password(url),
+            "role": found.role,
+            "size": human_size(found.bytes),
+            "schema": _schema(found),
+            **({"problem": found.problem} if found.problem else {"pending": ", ".join(found.pending) or "nothing"}),
+        }
+    )
 
 
-def _sizes(found: overview.Overview) -> Table:
-    table = Table("table", "rows, about", "size")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for size in found.tables:
-        table.add_row(size.name, f"{size.rows:,}", human_size(size.bytes))
-    return table
+def _schema(found: overview.Overview) -> str:
+    if found.schema is None:
+        return f"none; this program has {found.program:04d}"
+    if found.schema == found.program:
+        return f"{found.schema:04d}" if found.problem else f"{found.schema:04d}, this program's"
+    age = "newer" if found.schema > found.program else "older"
+    return f"{found.schema:04d}, {age} than this program ({found.program:04d})"
+
+
+def _sizes(tables: Sequence[overview.TableSize]) -> Listing:
+    """Those that matter, in the order of their names above; the rest in one line."""
+    listing = Listing("table", "rows", "size", numbers=("rows", "size"))
+    known = {each.name: each for each in tables}
+    for table in (known.pop(name) for name in _MAIN_TABLES if name in known):
+        listing.add_row(table.name, _rows(table), human_size(table.bytes))
+    if known:
+        size = human_size(sum(each.bytes for each in known.values()))
+        listing.add_row(f"and {counted(len(known), 'small one')} of the engine's", "", size)
+    return listing
+
+
+def _rows(table: overview.TableSize) -> str:
+    if table.rows is None:
+        return "?"
+    return f"{table.rows:,}" if table.is_exact else f"about {table.rows:,}"

@@ -18,6 +18,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.output import console, progress
 from mutirao.cli.session import run
@@ -90,7 +91,7 @@ async def _show(steps: Sequence[Step], pause: float) -> None:
                 await asyncio.sleep(pause)
     finally:
         await database.__aexit__(None, None, None)
-    console.print("\nThat was all. See a worker do such jobs by itself: mutirao up", style="dim")
+    console.print(f"\nThat was all. See a worker do such jobs by itself: {calling(None)('up')}", style="dim")
 
 
 async def _take_step(connection: Any, step: Step, kept: dict[str, Any]) -> None:

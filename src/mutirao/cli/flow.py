@@ -9,6 +9,7 @@ from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import FlowAddresses
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
@@ -32,11 +33,12 @@ def list_flows(database: Database = None, json: Json = False) -> None:
 
     Example: mutirao flow list
     """
-    found = visit(database, lambda engine: engine.flows())
+    found = visit(database, lambda engine: engine.flows(), must_exist=True)
     if json:
         return print_json(found)
     if not found:
-        return console.print("There are no flows yet. Make one known with `mutirao flow apply`.", highlight=False)
+        line = f"There are no flows yet. Make one known: {calling(database)('flow apply FILE.py')}"
+        return console.print(line, highlight=False, markup=False, soft_wrap=True)
     listing = Listing(
         "flow", "version", "tasks", "open", "exceptions", "closed", "defined in", "since",
         numbers=("version", "tasks", "open", "exceptions", "closed"), spare=("since", "defined in", "tasks"),
@@ -72,7 +74,7 @@ def show(
             )
         return await engine.definition(name, version), record, versions
 
-    definition, record, versions = visit(database, look)
+    definition, record, versions = visit(database, look, must_exist=True)
     if json:
         document = msgspec.json.decode(encode_document(definition))
         return print_json({"version": version or record.version, "live": record.live, **document})
@@ -145,10 +147,14 @@ def _facts(definition: Definition, record: FlowRecord, version: int) -> Any:
 
 
 def _attributes(definition: Definition) -> Any:
-    table = render.table("attribute", "type", "default", "searchable")
+    table = render.table("attribute", "type", "default", "must be given", "searchable")
     for each in definition.attributes:
+        kind = each.type if each.required else f"{each.type} or null"
         default = "" if each.default is None else render.value(each.default)
-        table.add_row(Text(each.name), each.type, Text(default), "yes" if each.searchable else "")
+        is_needed = each.required and each.default is None
+        table.add_row(
+            Text(each.name), kind, Text(default), *("yes" if is_so else "" for is_so in (is_needed, each.searchable))
+        )
     return table
 
 
@@ -158,7 +164,7 @@ def _tasks(definition: Definition) -> Any:
     )
     table.columns[-1].no_wrap = False
     for task in definition.tasks:
-        timeout = render.span(task.timeout) if task.timeout else ""
+        timeout = render.duration(task.timeout) if task.timeout else ""
         numbers = (str(task.retries), timeout, str(task.priority) if task.priority else "")
         table.add_row(Text(task.name), task.fires, *numbers, Text(_condition(task)))
     return table

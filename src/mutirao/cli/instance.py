@@ -6,15 +6,18 @@ from itertools import repeat
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import Assignments, FlowOption, InstanceId, Reason
 from mutirao.cli.assignment import read_assignments, search_text
+from mutirao.cli.invocation import calling
 from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, counting, print_json
+from mutirao.cli.output import console, counted, counting, print_json
+from mutirao.cli.reason import in_words, standing, ways_out
 from mutirao.cli.session import visit
 from mutirao.cli.story import Event, story_table, tell
 from mutirao.cli.usage import Group
@@ -26,6 +29,7 @@ from mutirao.model import Definition
 app = typer.Typer(cls=Group, add_completion=False, help="Runs of flows. Example: mutirao instance list")
 
 _LAST_ROWS = 6
+_MOST_ROWS = 200
 _AT_ONCE = 2 * START_BATCH  # the engine starts two batches side by side
 
 Act = Callable[[Engine], Awaitable[None]]
@@ -101,7 +105,7 @@ def list_instances(
         found = await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
         return found, {name: await engine.definition(name) for name in {each.flow for each in found}}
 
-    found, definitions = visit(database, look)
+    found, definitions = visit(database, look, must_exist=True)
     if json:
         return print_json(found)
     if not found:
@@ -122,7 +126,7 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     async def look(engine: Engine) -> tuple[Told, list[JobRecord]]:
         return await _told(engine, instance), await engine.jobs(instance)
 
-    told, jobs = visit(database, look)
+    told, jobs = visit(database, look, must_exist=True)
     found = told.instance
     if json:
         return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:]})
@@ -130,25 +134,42 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     console.print(_facts(found))
     _print_section("State", render.facts({name: render.value(given) for name, given in state.items()}))
     if found.reasons:
-        _print_section("Why it is an exception", render.facts(dict(map(_reason, found.reasons))))
+        _print_section("Why it is an exception", _reasons(found, state))
     if jobs:
         _print_section("Jobs", jobs_of_instance(jobs))
     _print_section("What happened last", story_table(told.events()[-_LAST_ROWS:], found.started_at))
+    if ways := ways_out(found):
+        call, width = calling(database), max(len(way.does) for way in ways)
+        lines = [f"{way.does:<{width}}  {call(way.command)}" for way in ways]
+        _print_section("What you can do", "\n".join(lines))
     return None
 
 
 @app.command()
-def trace(instance: InstanceId, database: Database = None, json: Json = False) -> None:
+def trace(
+    instance: InstanceId,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help=f"Only the last so many rows. Default: {_MOST_ROWS}; all with --json."),
+    ] = None,
+    database: Database = None,
+    json: Json = False,
+) -> None:
     """Tell the story of an instance: what happened, what that changed, and what it set off.
 
-    Example: mutirao instance trace 17
+    Example: mutirao instance trace 17 --limit 20
     """
-    told = visit(database, lambda engine: _told(engine, instance))
+    told = visit(database, lambda engine: _told(engine, instance), must_exist=True)
     if json:
-        return print_json(told.trace)
+        return print_json(told.trace[-limit:] if limit else told.trace)
     console.print(_facts(told.instance))
     console.print()
-    return console.print(story_table(told.events(), told.instance.started_at))
+    events = told.events()
+    shown = events[-(limit or _MOST_ROWS) :]
+    if left_out := len(events) - len(shown):
+        line = f"{counted(left_out, 'earlier row')} left out; all of them: --limit {len(events)}"
+        console.print(line, style="dim", highlight=False)
+    return console.print(story_table(shown, told.instance.started_at))
 
 
 @app.command("set")
@@ -217,12 +238,14 @@ def _portions(count: int) -> Iterator[int]:
 def _steer(database: str | None, instance: int, act: Act) -> None:
     """Do it, and say how the instance stands then."""
 
-    async def steer(engine: Engine) -> Instance:
+    async def steer(engine: Engine) -> tuple[Instance, Instance]:
+        before = await engine.instance(instance)
         await act(engine)
-        return await engine.instance(instance)
+        return before, await engine.instance(instance)
 
-    found = visit(database, steer)
-    console.print(Text(f"Instance {instance} is ").append_text(render.status(found.status)).append("."))
+    before, found = visit(database, steer, must_exist=True)
+    line = Text(f"Instance {instance} ").append_text(standing(found, before, calling(database)))
+    console.print(line, soft_wrap=True)
 
 
 async def _told(engine: Engine, instance: int) -> Told:
@@ -259,12 +282,15 @@ def _facts(found: Instance) -> Any:
     return render.facts(rows)
 
 
-def _reason(reason: dict[str, Any]) -> tuple[str, str]:
+def _reasons(found: Instance, state: Mapping[str, Any]) -> Table:
     """What kind of exception, and everything that is known about it."""
-    known = [f"{name} {reason[name]}" for name in ("task", "job", "firings") if name in reason]
-    return str(reason["code"]), "; ".join([*known, *([str(reason["error"])] if "error" in reason else [])])
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for reason in found.reasons or ():
+        table.add_row(Text(str(reason["code"]), "bold"), Text(in_words(reason, state)))
+    return table
 
 
 def _print_section(title: str, content: Any) -> None:
+    """A text is printed as it is, so that a command in it can be copied whole."""
     console.print(f"\n[bold]{title}[/bold]")
-    console.print(content)
+    console.print(content, soft_wrap=isinstance(content, str), highlight=False, markup=False)

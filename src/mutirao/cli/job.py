@@ -10,10 +10,13 @@ from rich.text import Text
 from mutirao.cli import render
 from mutirao.cli.arguments import Assignments, FlowOption, JobId, Reason
 from mutirao.cli.assignment import read_assignments
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
+from mutirao.cli.reason import in_words, standing
 from mutirao.cli.session import visit
+from mutirao.cli.story import EXCEPTION_TASK
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
@@ -33,6 +36,7 @@ def list_jobs(
     flow: FlowOption = None,
     instance: Annotated[int | None, typer.Option("--instance", metavar="ID", help="Only of this instance.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 50,
+    after: Annotated[int, typer.Option("--after", metavar="ID", help="Only newer ones than this.")] = 0,
     database: Database = None,
     json: Json = False,
 ) -> None:
@@ -46,12 +50,16 @@ def list_jobs(
     async def look(engine: Engine) -> list[JobRecord]:
         if flow is not None:
             await engine.definition(flow)  # refuses a flow that is not there
-        return await engine.jobs(instance, status=status, flow=flow, limit=limit)
+        return await engine.jobs(instance, status=status, flow=flow, after=after, limit=limit + 1)
 
-    found = visit(database, look)
+    found = visit(database, look, must_exist=True)
+    shown = found[:limit]
     if json:
-        return print_json(found)
-    return console.print(job_list(found) if found else "No jobs.", highlight=False)
+        return print_json(shown)
+    console.print(job_list(shown) if shown else "No jobs.", highlight=False)
+    if len(found) > limit:
+        console.print(f"Newer ones: --after {shown[-1].id}", style="dim", highlight=False)
+    return None
 
 
 @app.command()
@@ -60,13 +68,15 @@ def show(job: JobId, database: Database = None, json: Json = False) -> None:
 
     Example: mutirao job show 41
     """
-    found = visit(database, lambda engine: engine.job(job))
+    found = visit(database, lambda engine: engine.job(job), must_exist=True)
     if json:
         return print_json(found)
     console.print(_facts(found))
-    if found.error:
-        console.print("\n[bold]Last error[/bold]")
-        console.print(Text(_error(found, "traceback", "error", "code").rstrip()), soft_wrap=True)
+    if found.task == EXCEPTION_TASK:
+        _print_section("Why its instance is an exception", "\n".join(_reasons(found)))
+        _print_section("What you can do", calling(database)(f"instance show {found.instance}"))
+    elif found.error:
+        _print_section("Last error", _error(found, "traceback", "error", "code").rstrip())
     return None
 
 
@@ -101,14 +111,15 @@ def skip(job: JobId, values: Assignments = None, reason: Reason = None, database
 def _steer(database: str | None, job: int, done: str, act: Callable[[Engine, JobRecord], Awaitable[None]]) -> None:
     """Do it, and say how the job's instance stands then."""
 
-    async def steer(engine: Engine) -> tuple[JobRecord, Instance]:
+    async def steer(engine: Engine) -> tuple[JobRecord, Instance, Instance]:
         found = await engine.job(job)
+        before = await engine.instance(found.instance)
         await act(engine, found)
-        return found, await engine.instance(found.instance)
+        return found, before, await engine.instance(found.instance)
 
-    found, instance = visit(database, steer)
-    line = Text(f"Job {job} ({found.task}) {done}; instance {instance.id} is ")
-    console.print(line.append_text(render.status(instance.status)).append("."))
+    found, before, instance = visit(database, steer, must_exist=True)
+    line = Text(f"Job {job} ({found.task}) {done}; instance {instance.id} ")
+    console.print(line.append_text(standing(instance, before, calling(database))), soft_wrap=True)
 
 
 def job_list(jobs: Sequence[JobRecord]) -> Listing:
@@ -134,10 +145,19 @@ def jobs_of_instance(jobs: Sequence[JobRecord]) -> Listing:
 
 def _standing(job: JobRecord) -> tuple[Text | str, ...]:
     age = render.span(datetime.now(UTC) - job.created_at)
-    return Text(job.task), render.status(job.status), str(job.failures or ""), age, Text(_about(job))
+    return Text(job.task), _status(job), str(job.failures or ""), age, Text(_about(job))
+
+
+def _status(job: JobRecord) -> Text:
+    """The job that stands for an instance's exceptions is ready for a person, not for a worker."""
+    if job.task == EXCEPTION_TASK and job.status == "ready":
+        return Text("for a person", "bold red")
+    return render.status(job.status)
 
 
 def _about(job: JobRecord) -> str:
+    if job.task == EXCEPTION_TASK:
+        return "; ".join(_reasons(job))
     error = render.error(_error(job, "error", "code"))
     match job.status:
         case "running":
@@ -149,16 +169,26 @@ def _about(job: JobRecord) -> str:
 
 
 def _error(job: JobRecord, *keys: str) -> str:
-    """The first of these that is known. The job that stands for an instance's exceptions has a list of reasons."""
+    """The first of these that is known."""
     found = job.error or {}
-    reasons: list[dict[str, Any]] = found if isinstance(found, list) else [found]
-    return "; ".join(str(next((each[key] for key in keys if each.get(key)), "")) for each in reasons)
+    return str(next((found[key] for key in keys if found.get(key)), ""))
+
+
+def _reasons(job: JobRecord) -> list[str]:
+    """Those of its instance, which the job that stands for its exceptions has instead of an error."""
+    found: list[dict[str, Any]] = job.error if isinstance(job.error, list) else []
+    return [f"{reason['code']}: {in_words(reason)}" for reason in found]
+
+
+def _print_section(title: str, content: str) -> None:
+    console.print(f"\n[bold]{title}[/bold]")
+    console.print(Text(content), soft_wrap=True)
 
 
 def _facts(job: JobRecord) -> Any:
     rows: dict[str, Any] = {
         "job": f"{job.id}, {job.task} of instance {job.instance} of {job.flow}",
-        "status": render.status(job.status),
+        "status": _status(job),
         "since": render.moment(job.created_at),
         "failures": job.failures,
     }

@@ -26,7 +26,7 @@ COMMANDS = {
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts."),
-    "db": ("mutirao.cli.db", "The database: status, upgrade, shell, backup, restore, grant, revoke."),
+    "db": ("mutirao.cli.db", "The database: status, url, upgrade, shell, backup, restore, grant, revoke."),
 }
 
 REFUSED = 1

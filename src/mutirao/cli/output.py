@@ -37,6 +37,11 @@ def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable
         bar.stop()
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Such as `1 job` or `1,204 jobs`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def human_size(size: float) -> str:
     """Such as `8.4 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):

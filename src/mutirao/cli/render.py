@@ -112,4 +112,15 @@ def span(length: timedelta) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
+def duration(length: timedelta) -> str:
+    """A duration as it was given, to the microsecond: 3 d 18 h, 1 min 30 s, 0.25 s."""
+    minutes, seconds = divmod(length, timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
+    if seconds or not parts:
+        parts.append(f"{seconds.seconds + seconds.microseconds / 1_000_000:.6f}".rstrip("0").rstrip(".") + " s")
+    return " ".join(parts)
+
+
 _UNITS = ((1, 0.001, "ms", 0), (60, 1, "s", 1), (3600, 60, "min", 0), (86_400, 3600, "h", 0))

@@ -5,7 +5,7 @@ import getpass
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from mutirao.cli.output import progress
@@ -25,9 +25,11 @@ class StoppedAtOnce(Exception):
         self.code = code
 
 
-def visit(database: str | None, action: Callable[[Engine], Awaitable[Result]]) -> Result:
+def visit(database: str | None, action: Callable[[Engine], Awaitable[Result]], *, must_exist: bool = False) -> Result:
+    """Open the engine for one action. One that makes no sense in a new database says `must_exist`."""
+
     async def act() -> Result:
-        async with open_engine(database) as engine:
+        async with open_engine(database, must_exist=must_exist) as engine:
             return await action(engine)
 
     return run(act())
@@ -47,16 +49,21 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 @asynccontextmanager
-async def open_engine(database: str | None, name: str | None = None) -> AsyncIterator[Engine]:
+async def open_engine(
+    database: str | None, name: str | None = None, *, must_exist: bool = False
+) -> AsyncIterator[Engine]:
     """The embedded server is ours to upgrade. A real one is upgraded when its operator says so."""
-    is_embedded = resolve(database).is_embedded
+    address = resolve(database, must_exist=must_exist)
     engine = Engine(database, name=name or writer())
-    with progress.status("Opening the embedded PostgreSQL …" if is_embedded else "Connecting …"):
-        await engine.__aenter__()
-    try:
-        yield engine
-    finally:
-        await engine.__aexit__(None, None, None)
+    with ExitStack() as held:
+        with progress.status("Opening the embedded PostgreSQL …" if address.is_embedded else "Connecting …"):
+            if must_exist:
+                held.enter_context(address)  # first: the engine would make it
+            await engine.__aenter__()
+        try:
+            yield engine
+        finally:
+            await engine.__aexit__(None, None, None)
 
 
 def writer() -> str:

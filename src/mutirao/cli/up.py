@@ -1,5 +1,6 @@
 """`mutirao up`: everything in one process, and something to see."""
 
+import shlex
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Annotated, Any
@@ -8,17 +9,17 @@ import typer
 
 from mutirao.cli.board import Board
 from mutirao.cli.example import TravelExample, Travellers
+from mutirao.cli.invocation import calling
 from mutirao.cli.options import Database
-from mutirao.cli.output import console, progress
+from mutirao.cli.output import console, counted, progress
 from mutirao.cli.service import Service, log_nothing, run_service, serve
-from mutirao.cli.session import writer
+from mutirao.cli.session import open_engine
 from mutirao.cli.tally import Tally
 from mutirao.cli.watch import Watch
 from mutirao.cli.worker import load_work
-from mutirao.database.address import Address, resolve
-from mutirao.database.connection import connect
+from mutirao.database.address import resolve
 from mutirao.database.engine import Engine
-from mutirao.database.migrate import schema, upgrade
+from mutirao.database.migrate import schema
 from mutirao.language import Loaded
 from mutirao.worker import Clock, Worker, WorkerOptions
 
@@ -26,8 +27,11 @@ app = typer.Typer(add_completion=False)
 
 EXAMPLE = Loaded((TravelExample,), tuple(TravelExample.handlers.values()))
 
-_HINTS = ("mutirao instance list", "mutirao instance trace {last}", "mutirao db shell")
-_EXAMPLE_HINTS = (*_HINTS, "mutirao instance repair {stuck} destination=Lisbon")
+_HINTS = ("instance list", "instance trace {last}", "db shell")
+_EXAMPLE_HINTS = (*_HINTS, "instance repair {stuck} destination=Lisbon")
+
+# For a server that somebody else runs. Our own is started again, however long that takes, or we are told why not.
+_PATIENCE = timedelta(seconds=10)
 
 
 @app.command()
@@ -47,42 +51,53 @@ def up(
     """
     loaded = load_work(flows) if flows else EXAMPLE
     log_nothing()
-    run_service(_up(loaded, resolve(database), None if seconds is None else timedelta(seconds=seconds)))
+    again = calling(database)(shlex.join(["up", *(flows or [])]))
+    run_service(_up(loaded, database, None if seconds is None else timedelta(seconds=seconds), again))
 
 
-async def _up(loaded: Loaded, address: Address, length: timedelta | None) -> None:
+async def _up(loaded: Loaded, database: str | None, length: timedelta | None, again: str) -> None:
     async with AsyncExitStack() as stack:
-        with _step("Starting PostgreSQL" if address.is_embedded else "Connecting to the database"):
-            url = stack.enter_context(address)
-            connection = await stack.enter_async_context(await connect(url))
-        _say(f"PostgreSQL {connection.info.parameter_status('server_version')}: {address}")
-        with _step("Bringing the schema up to date"):
-            await upgrade(connection)
+        engine = await stack.enter_async_context(open_engine(database))
+        _say(f"PostgreSQL {await _server_version(engine)}: {engine}")
         _say(f"Schema {schema().migrations[-1]}")
-        engine = await stack.enter_async_context(Engine(url, upgrade=False, name=writer()))
         with _step("Putting the flows in place"):
             tally = Tally()
-            worker, board = await prepare(engine, loaded, tally, str(address))
+            worker, board = await prepare(engine, loaded, tally, str(engine), database)
         _say("A worker and a clock are running.")
-        watch = Watch(engine, board, length)
+        watch = Watch(engine, board, length, None if resolve(database).is_embedded else _PATIENCE)
         services: list[Service] = [worker, Clock(engine), watch]
         if loaded is EXAMPLE:
             services.append(Travellers(engine))
         watch.stops(services)
         await serve(services, say=console)
-    done = sum(tally.done.values())
-    console.print(f"Stopped; {done:,} jobs done. Nothing is lost: `mutirao up` goes on from here.", highlight=False)
+    done = f"{counted(sum(tally.done.values()), 'job')} done, {counted(worker.failed, 'try', 'tries')} failed"
+    _say(f"Stopped; {done}. Nothing is lost: `{again}` goes on from here.")
 
 
-async def prepare(engine: Engine, loaded: Loaded, tally: Tally, where: str) -> tuple[Worker, Board]:
+async def prepare(
+    engine: Engine, loaded: Loaded, tally: Tally, where: str, database: str | None = None
+) -> tuple[Worker, Board]:
     """The worker for these flows, and the board that shows what it does."""
     for flow in loaded.flows:
         await engine.apply(flow, keep=True)
-    counted = tally.counted(loaded.handlers)
-    tasks = [(handler.flow, handler.task) for handler in counted]
-    hints = _EXAMPLE_HINTS if loaded is EXAMPLE else (f"mutirao instance start {tasks[0][0]}", *_HINTS)
-    worker = Worker(engine, [*loaded.flows, *counted], WorkerOptions(name="up", clock=False))
-    return worker, Board(where, tasks, tally, hints)
+    handlers = tally.counted(loaded.handlers)
+    tasks = [(handler.flow, handler.task) for handler in handlers]
+    hints = _EXAMPLE_HINTS if loaded is EXAMPLE else (_start_hint(loaded), *_HINTS)
+    worker = Worker(engine, [*loaded.flows, *handlers], WorkerOptions(name="up", clock=False))
+    return worker, Board(where, tasks, tally, hints, calling(database))
+
+
+def _start_hint(loaded: Loaded) -> str:
+    """With what must be given, as far as we know."""
+    known = [flow.definition for flow in loaded.flows[:1]]
+    name = known[0].name if known else loaded.handlers[0].flow
+    needed = [each.name for flow in known for each in flow.attributes if each.required and each.default is None]
+    return " ".join([f"instance start {name}", *(f"{attribute}=…" for attribute in needed)])
+
+
+async def _server_version(engine: Engine) -> str:
+    async with engine.connection() as connection:
+        return connection.info.parameter_status("server_version") or str(connection.info.server_version)
 
 
 def _step(what: str) -> Any:

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import mutirao
 from mutirao.database.engine import Engine
-from mutirao.errors import MutiraoError, OperatorError
+from mutirao.errors import FlowError, MutiraoError, OperatorError
 from mutirao.language import Flow, load_flows
 
 # What an import passes through before it comes to the user's own lines.
@@ -39,19 +39,24 @@ class Verdict:
 
 async def judge(engine: Engine, addresses: Sequence[str]) -> list[Verdict]:
     verdicts: list[Verdict] = []
+    seen: dict[str, type[Flow]] = {}
     for address in addresses:
         try:
             loaded = load_flows(address)
         except MutiraoError as error:
             verdicts.append(_refused(address, None, error, _spot_of_load(address, error)))
             continue
-        verdicts += [await _judge(engine, address, flow) for flow in loaded]
+        verdicts += [
+            await _judge(engine, address, flow, seen.setdefault(flow.definition.name, flow)) for flow in loaded
+        ]
     return verdicts
 
 
-async def _judge(engine: Engine, address: str, flow: type[Flow]) -> Verdict:
+async def _judge(engine: Engine, address: str, flow: type[Flow], first: type[Flow]) -> Verdict:
+    """`first` is the flow that was the first of all to have this name."""
     name = flow.definition.name
     try:
+        _refuse_twin(first, flow)
         await engine.check(flow)
     except OperatorError:
         raise
@@ -59,6 +64,14 @@ async def _judge(engine: Engine, address: str, flow: type[Flow]) -> Verdict:
         return _refused(address, name, error, _spot_of_flow(flow, error))
     spot = _spot_of_class(flow)
     return Verdict(True, address, name, None, None, spot.file, spot.line)
+
+
+def _refuse_twin(first: type[Flow], flow: type[Flow]) -> None:
+    if first is not flow:
+        places = " and ".join(f"{each.__module__}:{each.__qualname__}" for each in (first, flow))
+        name = flow.definition.name
+        text = f'two flows have the name "{name}": {places}; give one another name, by name = "…" in its class'
+        raise FlowError("duplicate_name", text)
 
 
 def _refused(address: str, flow: str | None, error: MutiraoError, spot: Spot) -> Verdict:

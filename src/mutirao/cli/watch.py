@@ -1,7 +1,7 @@
 """Keeps an eye on a running engine: shows the board, and raises when the database stays away.
 
-The worker and the clock outlive short silences of the database by themselves. When it has not answered for a while,
-somebody must look, and the program ends saying so.
+The worker and the clock outlive short silences of the database by themselves, and start an embedded server again. When
+a server has not answered for a while, somebody must look, and the program ends saying so.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from mutirao.database.engine import Engine
 from mutirao.database.protocol import is_lost
 from mutirao.errors import MutiraoError, OperatorError
 
-_PATIENCE = timedelta(seconds=10)
 _ANSWER_WITHIN = 3.0
 _EVERY = timedelta(seconds=0.5 if console.is_terminal else 1)
 
 
 class Watch:
-    """Shows the board, ends the program when its time is over, and raises when the database stays away."""
+    """Shows the board, ends the program when its time is over, and raises when its patience with the database is."""
 
-    def __init__(self, engine: Engine, board: Board, length: timedelta | None) -> None:
+    def __init__(self, engine: Engine, board: Board, length: timedelta | None, patience: timedelta | None) -> None:
         self._engine = engine
         self._board = board
         self._length = length
+        self._patience = patience
         self._started = time.monotonic()
         self._answered = self._started
         self._stopped = asyncio.Event()
@@ -66,11 +66,11 @@ class Watch:
 
     def _bear_silence(self) -> None:
         silent = timedelta(seconds=time.monotonic() - self._answered)
-        if silent > _PATIENCE:
-            text = (
-                f"no answer for {silent.seconds} s from {self._board.where}; see that it runs, then `mutirao up` again"
+        if self._patience is not None and silent > self._patience:
+            where = self._board.where
+            raise OperatorError(
+                "server_lost", f"no answer for {silent.seconds} s from {where}; see that it runs, then start this again"
             )
-            raise OperatorError("server_lost", text)
         self._view.silent_for = silent
 
     def _show(self, live: Live | None) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mutirao.cli.arguments import Databases, FlowAddresses
-from mutirao.cli.output import console, progress
+from mutirao.cli.output import console, counted, progress
 from mutirao.cli.rate import Rate
 from mutirao.cli.service import is_set_within, log_to_console, run_service, serve
 from mutirao.cli.session import open_engine
@@ -66,7 +66,7 @@ async def _work(loaded: Loaded, databases: Sequence[str | None], options: Worker
             console.print(f"{each.name} is ready for {_described(loaded)}; {engine}", highlight=False, soft_wrap=True)
         await serve([*workers, Counts(workers)])
     done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)
-    console.print(f"Stopped. {done:,} done, {failed:,} failed.", highlight=False)
+    console.print(f"Stopped. {_counts(done, failed)}.", highlight=False)
 
 
 async def _put_in_place(engine: Engine, loaded: Loaded) -> None:
@@ -75,6 +75,11 @@ async def _put_in_place(engine: Engine, loaded: Loaded) -> None:
         await engine.apply(flow, keep=True)
     for name in {handler.flow for handler in loaded.handlers}:
         await engine.task_numbers(name, [handler.task for handler in loaded.handlers if handler.flow == name])
+
+
+def _counts(done: int, failed: int) -> str:
+    """A job that is tried again counts for each try that failed."""
+    return f"{done:,} done, {counted(failed, 'try', 'tries')} failed"
 
 
 def _described(loaded: Loaded) -> str:
@@ -102,14 +107,14 @@ class Counts:
         with progress.status("Waiting for jobs …") as line:
             while not await is_set_within(self._stopped, _SHOW_EVERY):
                 done, failed = self._counted()
-                line.update(f"{done:,} done, {failed:,} failed, {rate.of(done + failed):,.0f} a second")
+                line.update(f"{_counts(done, failed)}, {rate.of(done + failed):,.0f} a second")
 
     async def _log(self) -> None:
         last = (0, 0)
         while not await is_set_within(self._stopped, _LOG_EVERY):
-            if (counted := self._counted()) != last:
-                log.info("%s done, %s failed since the start", *counted)
-                last = counted
+            if (now := self._counted()) != last:
+                log.info("%s since the start", _counts(*now))
+                last = now
 
     def _counted(self) -> tuple[int, int]:
         return sum(each.done for each in self._workers), sum(each.failed for each in self._workers)

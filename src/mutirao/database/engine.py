@@ -332,11 +332,17 @@ class Engine:
     # Jobs
 
     async def jobs(
-        self, instance: int | None = None, *, status: str | None = None, flow: str | None = None, limit: int = 100
+        self,
+        instance: int | None = None,
+        *,
+        status: str | None = None,
+        flow: str | None = None,
+        after: int = 0,
+        limit: int = 100,
     ) -> list[JobRecord]:
-        return await self._rows(
-            JobRecord, "jobs", {"instance": instance, "status": status, "flow": flow, "limit": limit}
-        )
+        """A page of jobs, oldest first: those after this number."""
+        asked = {"instance": instance, "status": status, "flow": flow, "after": after, "limit": limit}
+        return await self._rows(JobRecord, "jobs", asked)
 
     async def job(self, job: int) -> JobRecord:
         found = await self._rows(JobRecord, "job", [job])

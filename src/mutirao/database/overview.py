@@ -1,6 +1,5 @@
 """What an operator wants to know about a database at a glance."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -8,11 +7,9 @@ from typing import Any
 
 from psycopg import AsyncConnection, sql
 from psycopg.errors import InsufficientPrivilege
-from psycopg.rows import class_row
 
 from mutirao.database import migrate
 from mutirao.database.connection import refusals
-from mutirao.database.record import JobRecord
 from mutirao.database.sql import query
 from mutirao.errors import OperatorError
 
@@ -89,17 +86,6 @@ async def _counted(connection: AsyncConnection[Any], table: TableSize) -> TableS
         row = await (await connection.execute(count)).fetchone()
         return replace(table, rows=row and row[0], is_exact=True)
     return unknown
-
-
-async def jobs(
-    connection: AsyncConnection[Any], wanted: Mapping[str, Any], *, after: int, limit: int
-) -> list[JobRecord]:
-    """A page of jobs, oldest first, from those after this number; `wanted` are the filters of `Engine.jobs`."""
-    page = f"select * from ({query('jobs')}) job where id > %(after)s order by id limit %(page)s"
-    with refusals():
-        cursor = connection.cursor(row_factory=class_row(JobRecord))
-        await cursor.execute(page.encode(), {**wanted, "limit": None, "after": after, "page": limit})
-        return await cursor.fetchall()
 
 
 async def grant(connection: AsyncConnection[Any], role: str, level: str) -> None:

@@ -152,7 +152,10 @@ def _check_flows(flows: Iterable[type[Flow]]) -> None:
         other = seen.setdefault(name, flow)
         if other is not flow:
             where = f"{_address(other)} and {_address(flow)}"
-            raise FlowError("duplicate_name", f'two flows have the name "{name}": {where}; give one another name')
+            raise FlowError(
+                "duplicate_name",
+                f'two flows have the name "{name}": {where}; give one another name, by name = "…" in its class',
+            )
 
 
 def _check_handlers(handlers: Iterable[Handler]) -> None:

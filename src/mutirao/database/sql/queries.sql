@@ -103,7 +103,7 @@ where t.instance = %s order by t.id
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
   j.error, j.created_at
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
-where (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
+where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
   and (%(flow)s::text is null or f.name = %(flow)s)
 order by j.id limit %(limit)s
 
