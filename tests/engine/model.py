@@ -520,9 +520,8 @@ class Model:
                 return "refused"
         else:
             i.trace.append(Step("retry", EXCEPTION, (), i.status, None))
-        if i.jobs.get(EXCEPTION) is job:
-            job.failures += 1
-            job.status = "held" if i.hold else "waiting"
+        if EXCEPTION in i.jobs:
+            i.jobs[EXCEPTION] = replace(job, status="held" if i.hold else "waiting", failures=job.failures + 1)
         return None
 
     # ---------------------------------------------------------------------------------------------------------- people

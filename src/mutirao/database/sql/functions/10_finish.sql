@@ -126,10 +126,10 @@ begin
       if e.error is null then
         perform mutirao.repair_instance(e.instance, e.change, e.writer, null, e.attempt);
       end if;
-      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1,
+      update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = e.failures + 1,
         status = case when i.hold is not null then 'held' else 'waiting' end::mutirao.job_status,
-        due_at = case when i.hold is null then mutirao.now() + mutirao.pause_before(j.failures, interval '100 milliseconds') end
-      from mutirao.instance i where j.id = e.job and i.id = j.instance;
+        due_at = case when i.hold is null then mutirao.now() + mutirao.pause_before(e.failures, interval '100 milliseconds') end
+      from mutirao.instance i where j.instance = e.instance and j.task = e.task and i.id = j.instance;  -- a repair may have made another
       if found then
         perform pg_notify('mutirao', 'clock');
       end if;
