@@ -511,3 +511,24 @@ async def test_names_that_are_taken_are_refused(connection: Connection, name: st
     message = refused.value.diag.message_primary or ""
     assert message.startswith("attribute_reserved: ")
     assert says in message
+
+
+@pytest.mark.parametrize(
+    ("predicate", "is_calm"),
+    [
+        ("n > 0 and (t = 'x' or t in ('y', 'z') or t is null) and not b", True),
+        ("n is distinct from 1 or coalesce(b, false)", True),
+        ("n = any (array[1, 2])", True),
+        ("n / 2 > 1", False),
+        ("n + 1 > 1", False),
+        ("t::integer = 1", False),
+        ("length(t) = 1", False),
+        ("case when n > 0 then n / n = 1 else true end", False),
+    ],
+)
+async def test_only_what_cannot_raise_is_calm(connection: AsyncConnection[Any], predicate: str, is_calm: bool) -> None:
+    made = await connection.execute(
+        "select (mutirao.condition_function('it', %s, '{n,t,b}', '{bigint,text,boolean}')).function", [predicate]
+    )
+    found = await connection.execute("select mutirao.condition_is_calm(%s)", await made.fetchone())
+    assert await found.fetchone() == (is_calm,)

@@ -201,6 +201,7 @@ CREATE TABLE mutirao.rule (
     depends jsonb,
     function text,
     arguments text[],
+    calm boolean DEFAULT false NOT NULL,
     trigger_name text,
     condition_name text,
     enabled boolean DEFAULT true NOT NULL,
@@ -222,6 +223,8 @@ CREATE TABLE mutirao.rule (
 COMMENT ON TABLE mutirao.rule IS 'A task as one version of its flow defines it: when it starts and how it is tried.';
 
 COMMENT ON COLUMN mutirao.rule.function IS 'The compiled condition: what mutirao.condition_function answered.';
+
+COMMENT ON COLUMN mutirao.rule.calm IS 'Its condition raises on no state whatever.';
 
 CREATE TABLE mutirao.task (
     id integer NOT NULL,

@@ -403,7 +403,17 @@ end $$;
 comment on function mutirao.condition_function(text, text, text[], text[]) is
   'Compiles a condition into an inlinable function of the attributes it names, or refuses it with one line that begins with `place`.';
 
---------------------------------------------------------------------------------------------------- what it waits for
+--------------------------------------------------------------------------------------------------- what it can do
+
+-- Arithmetic can overflow or divide by zero, a cast or a function can find its argument unfit. A comparison finds nothing unfit.
+create or replace function mutirao.condition_is_calm(function text) returns boolean
+language sql stable as $$
+  select bool_and(
+    n.kind in ('QUERY', 'FROMEXPR', 'TARGETENTRY', 'CONST', 'PARAM', 'RELABELTYPE', 'BOOLEXPR', 'NULLTEST', 'BOOLEANTEST', 'ARRAYEXPR', 'COALESCEEXPR')
+    or n.kind in ('OPEXPR', 'DISTINCTEXPR', 'SCALARARRAYOPEXPR') and mutirao.builtin_operator(substring(n.own from ':opno (\d+)')::oid) ~ '^(=|<>|<|<=|>|>=)\(')
+  from pg_proc p, unnest(mutirao.condition_nodes(p.prosqlbody::text)) n where p.oid = to_regproc(function)
+$$;
+comment on function mutirao.condition_is_calm(text) is 'Whether a condition only compares, and so raises on no state whatever.';
 
 -- From the top of the tree down through and, or, coalesce: under anything else (not, case) a comparison may mean its opposite.
 create or replace function mutirao.condition_waits_for(function text, arguments text[], value text) returns setof text

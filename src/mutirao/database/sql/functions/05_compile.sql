@@ -100,7 +100,7 @@ begin
   n := mutirao.condition_names(version);
   c := mutirao.condition_function(
     case task_name when '_FINAL' then 'final condition' else format('condition of task "%s"', task_name) end, r.condition, n.names, n.types);
-  update mutirao.rule x set function = c.function, arguments = c.arguments where x.version = compile_rule.version and x.task = compile_rule.task;
+  update mutirao.rule x set function = c.function, arguments = c.arguments, calm = mutirao.condition_is_calm(c.function) where x.version = compile_rule.version and x.task = compile_rule.task;
 end $$;
 comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
 
@@ -170,7 +170,8 @@ begin
 end $$;
 
 -- The function made here is the heart of every look. The state becomes typed once per row (jsonb_to_record is an optimisation
--- fence), final is tested first, and a task that is held is not even asked.
+-- fence) and final is tested first. A task that is held is not even asked, since its condition might raise; where it cannot, it is quicker
+-- to ask it first: of many conditions few hold, and only for those the list of held tasks is searched.
 create or replace function mutirao.compile(version int) returns void
 language plpgsql as $$
 declare
@@ -186,7 +187,8 @@ begin
     from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL'
     where r.version = compile.version and r.enabled), 'false') into final_sql;
   select coalesce(string_agg(
-    format('case when %s <> all (x.held) and %s then %s end', r.task, mutirao.rule_sql(r), r.task), ', ' order by r.position), '')
+    format(case when r.calm then 'case when %2$s and %1$s <> all (x.held) then %1$s end' else 'case when %1$s <> all (x.held) and %2$s then %1$s end' end,
+      r.task, mutirao.rule_sql(r)), ', ' order by r.position), '')
     into fires_sql
   from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL'
   where r.version = compile.version and r.enabled;

@@ -76,7 +76,7 @@ begin
   update mutirao.version x set ends = old.ends, firing_limit = old.firing_limit, description = old.description where x.id = v;
   insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable, a.required from mutirao.attribute a where a.version = old.id;
   insert into mutirao.rule
-  select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
+  select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.calm, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description
   from mutirao.rule r where r.version = old.id;
   insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false, again = false;

@@ -81,6 +81,7 @@ create table mutirao.rule (
   depends        jsonb,
   function       text,
   arguments      text[],
+  calm           boolean not null default false,
   trigger_name   text,
   condition_name text,
   enabled        boolean not null default true,
@@ -96,3 +97,4 @@ create table mutirao.rule (
 );
 comment on table mutirao.rule is 'A task as one version of its flow defines it: when it starts and how it is tried.';
 comment on column mutirao.rule.function is 'The compiled condition: what mutirao.condition_function answered.';
+comment on column mutirao.rule.calm is 'Its condition raises on no state whatever.';
