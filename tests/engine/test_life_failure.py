@@ -212,13 +212,17 @@ async def test_a_condition_handles_a_failure_only_where_it_waits_for_it(
     assert (await engine.status(instance) == "open.exception") is not is_handled
 
 
-async def test_neither_final_nor_the_task_itself_handles_its_failure(engine: Engine) -> None:
-    await engine.apply(
-        "f", {"a": 0}, {"one": "a = 0 or task_one = 'failed'"}, final="a = 1 and task_one in ('failed', 'succeeded')"
-    )
+@pytest.mark.parametrize(
+    ("when", "final"), [("a = 0 or task_one = 'failed'", "a = 1"), ("a = 0", "a = 1 and task_one in ('failed', 'x')")]
+)
+async def test_neither_final_nor_the_task_itself_handles_its_failure(engine: Engine, when: str, final: str) -> None:
+    await engine.apply("f", {"a": 0}, {"one": when}, final=final)
     instance = await engine.start("f")
     await engine.fail_for_good(await engine.take("f", "one"))
-    assert await engine.status(instance) == "open.exception"
+    assert (
+        await engine.one("select reasons -> 0 ->> 'code' from mutirao.instance where id = %s", instance)
+        == "task_failed"
+    )
 
 
 async def test_to_name_another_state_of_a_task_does_not_handle_its_failure(engine: Engine) -> None:

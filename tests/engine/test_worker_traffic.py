@@ -340,7 +340,8 @@ async def test_a_place_with_little_room_does_not_make_small_batches_for_the_othe
 
 
 async def test_no_job_waits_for_the_poll_because_another_place_had_more_room(stage: Stage) -> None:
-    """One thread, always full; the loop has room and leads. What the thread left waiting is asked for all the same."""
+    """One slow thread; the loop has room for all, and leads. What waits for the thread is asked for all the same."""
+    turnstile = threading.Semaphore(0)
 
     class Blocking(Flow):
         done: bool = False
@@ -348,14 +349,17 @@ async def test_no_job_waits_for_the_poll_because_another_place_had_more_room(sta
 
         @task(when="not done")
         def work(self) -> Change:
+            turnstile.acquire()
             return {"done": True}
 
     await stage.engine.apply(Blocking)
+    await stage.engine.start_many([Blocking() for _ in range(30)])
     async with stage.working(Blocking, Step, threads=1):
-        for _ in range(10):
-            await stage.engine.start_many([Blocking() for _ in range(12)])
-            await stage.comes_to(await stage.engine.start(Step()))
-        await stage.all_close("blocking", 120)
+        for ended in range(1, 31):
+            if ended % 3 == 1:  # the loop gets something to do while the thread is full
+                await stage.comes_to(await stage.engine.start(Step()))
+            turnstile.release()
+            await stage.all_close("blocking", ended)
 
 
 async def test_a_thread_that_comes_back_late_is_used_again_at_once(stage: Stage) -> None:
