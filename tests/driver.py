@@ -187,8 +187,8 @@ class Engine:
 
     async def tick(self) -> tuple[int, int, int]:
         """One turn of a clock: how many it woke, how many leases it ended, how many instances it looked at again."""
-        ((woken, ended, looked),) = await self.rows("select woken, ended, looked from mutirao.turn_clock()")
-        return woken, ended, looked
+        ((done,),) = await self.rows("select done from mutirao.turn_clock()")
+        return done["retries"], done["leases"], done["versions"]
 
     async def until_caught_up(self) -> None:
         """Ticks until no live flow has a version that the clock must still look after.

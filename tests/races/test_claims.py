@@ -138,7 +138,7 @@ async def test_the_end_of_a_lease_during_a_suspend_is_left_to_the_next_clock(eng
     await engine.advance(minutes=2)
     async with session(engine) as person:
         await run(person, "select mutirao.suspend(%s)", instance)
-        assert await at_once(engine, "select ended from mutirao.turn_clock()") == [(0,)]
+        assert await at_once(engine, "select (done ->> 'leases')::int from mutirao.turn_clock()") == [(0,)]
         await person.commit()
     assert (await engine.tick())[1] == 1
     assert await engine.jobs(instance) == {"go": "held", "other": "held"}
@@ -150,7 +150,7 @@ async def test_a_completion_and_the_end_of_its_lease_meet_and_one_of_them_counts
     await engine.advance(minutes=2)
     async with session(engine) as worker:
         await run(worker, "select mutirao.complete(%s, %s, %s)", job.id, job.attempt, Jsonb({"a": 2}))
-        assert await at_once(engine, "select ended from mutirao.turn_clock()") == [(0,)]
+        assert await at_once(engine, "select (done ->> 'leases')::int from mutirao.turn_clock()") == [(0,)]
         await worker.commit()
     assert await engine.tick() == (0, 0, 0)
     assert await engine.state(instance) == {"a": 2}

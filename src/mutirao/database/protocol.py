@@ -50,15 +50,6 @@ class Done(NamedTuple):
     postponed: int = 0
 
 
-class Ticked(NamedTuple):
-    """What a clock did, and in how many seconds it has something to do again."""
-
-    woken: int
-    ended: int
-    looked: int
-    next_in: float | None
-
-
 class LookTooLong(RequestError):
     """A turn was stopped because some condition in it took too long."""
 
@@ -107,10 +98,13 @@ class Line:
     async def park(self, job: int, attempt: int, change: str | None, problem: str) -> None:
         await self._call("park", (job, attempt, change, problem))
 
-    async def tick(self, duty: str, room: int) -> Ticked:
-        """One duty of a clock, for so many instances at most. Raises `LookTooLong` where they take too long together."""
-        [row] = await self._call("turn_clock", (room, duty), _refusal_of_turn)
-        return Ticked._make(row)
+    async def tick(self, duty: str, room: int) -> float | None:
+        """One duty of a clock, for so many instances at most; answers in how many seconds there is something to do again.
+
+        Raises `LookTooLong` where they take too long together.
+        """
+        [(_, next_in)] = await self._call("turn_clock", (room, duty), _refusal_of_turn)
+        return None if next_in is None else float(next_in)
 
     async def close(self) -> None:
         if self._connection is not None:

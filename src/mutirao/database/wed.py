@@ -104,7 +104,7 @@ class WedSession:
 
     def turn_clock(self) -> float | None:
         """Look after time; answers in how many seconds there is something to do again."""
-        [(_, _, _, next_in)] = self._rows("turn_clock", CLOCK_ROOM, None)
+        [(_, next_in)] = self._rows("turn_clock", CLOCK_ROOM, None)
         return None if next_in is None else float(next_in)
 
     def wait(self, seconds: float) -> None:

@@ -69,14 +69,14 @@ class Clock:
         next_in: float | None = None
         for duty in _DUTIES:
             try:
-                ticked = await line.tick(duty, self._rooms[duty])
+                due_in = await line.tick(duty, self._rooms[duty])
             except RequestError as error:
                 log.warning("%s of up to %s instances, once more with fewer: %s", duty, self._rooms[duty], error)
                 self._rooms[duty] = max(1, self._rooms[duty] // 2)
                 next_in = _LONGEST if self._rooms[duty] == 1 else 0
             else:
                 self._rooms[duty] = min(CLOCK_ROOM, self._rooms[duty] * 2)
-                next_in = ticked.next_in if next_in is None else min(next_in, ticked.next_in or _LONGEST)
+                next_in = due_in if next_in is None else min(next_in, _LONGEST if due_in is None else due_in)
         return next_in
 
     async def _pause(self, next_in: float | None) -> None:

@@ -17,7 +17,7 @@ select mutirao.park_attempt(%s, %s, %s::jsonb, %s::jsonb)
 select mutirao.complete_here(%s, %s, %s::jsonb)
 
 -- turn_clock: one duty of a clock; and in how many seconds it should turn again
-select woken, ended, looked, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock(%s, %s)
+select done, extract(epoch from next_at - mutirao.now())::float8 from mutirao.turn_clock(%s, %s)
 
 -- task_ids: the numbers of a flow's tasks, and the flow's own
 select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where f.name = %s

@@ -133,20 +133,48 @@ begin
   return cardinality(behind);
 end $$;
 
-create or replace function mutirao.turn_clock(room int default 500, duty text default null, out woken int, out ended int, out looked int, out next_at timestamptz)
-language plpgsql security definer as $$
+-- Each duty is a function mutirao.clock_<duty>(room), which answers how much it did and when there is something to do again.
+create or replace function mutirao.clock_retries(room int, out done int, out next_at timestamptz)
+language plpgsql as $$
 begin
-  if duty not in ('retries', 'leases', 'versions') then
-    perform mutirao.refuse('wrong_call', format('a clock has no duty "%s": it has retries, leases and versions', duty));
+  done := mutirao.wake_due(room);
+  next_at := (select min(j.due_at) from mutirao.job j where j.status = 'waiting');
+end $$;
+
+create or replace function mutirao.clock_leases(room int, out done int, out next_at timestamptz)
+language plpgsql as $$
+begin
+  done := mutirao.end_leases(room);
+  next_at := (select min(j.lease_until) from mutirao.job j where j.status = 'running');
+end $$;
+
+create or replace function mutirao.clock_versions(room int, out done int, out next_at timestamptz)
+language plpgsql as $$
+begin
+  done := mutirao.look_again(room);
+  next_at := case when done > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end;
+end $$;
+
+create or replace function mutirao.clock_duties() returns text[]
+language sql immutable
+return array['retries', 'leases', 'versions'];
+
+create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
+language plpgsql security definer as $$
+declare
+  each text;
+  answer record;
+begin
+  if duty <> all (mutirao.clock_duties()) then
+    perform mutirao.refuse('wrong_call', format('a clock has no duty "%s": it has %s', duty, array_to_string(mutirao.clock_duties(), ', ')));
   end if;
-  woken := case when duty is null or duty = 'retries' then mutirao.wake_due(room) else 0 end;
-  ended := case when duty is null or duty = 'leases' then mutirao.end_leases(room) else 0 end;
-  looked := case when duty is null or duty = 'versions' then mutirao.look_again(room) else 0 end;
-  next_at := least(
-    (select min(j.due_at) from mutirao.job j where j.status = 'waiting'),
-    (select min(j.lease_until) from mutirao.job j where j.status = 'running'),
-    case when looked > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end);
+  done := '{}';
+  foreach each in array case when duty is null then mutirao.clock_duties() else array[duty] end loop
+    execute format('select * from mutirao.clock_%s($1)', each) into answer using room;
+    done := done || jsonb_build_object(each, answer.done);
+    next_at := least(next_at, answer.next_at);
+  end loop;
 end $$;
 comment on function mutirao.turn_clock(int, text) is
-  'One turn of a clock: due retries, ended leases, live instances behind their version; or one of these duties alone, in a transaction of its own. '
-  'Any number of clocks may run.';
+  'One turn of a clock: all its duties, or one alone in a transaction of its own. Answers how much it did of each, and when there is something '
+  'to do again. Any number of clocks may run.';
