@@ -13,11 +13,10 @@ from rich.text import Text
 from mutirao.cli import render
 from mutirao.cli.invocation import Invocation
 from mutirao.cli.listing import Listing
-from mutirao.cli.reason import in_words
-from mutirao.cli.story import EXCEPTION_TASK, in_short
 from mutirao.cli.tally import Tally, TaskName
 from mutirao.database.engine import Engine
 from mutirao.database.record import Backlog, Instance, TraceRow
+from mutirao.database.story import EXCEPTION_TASK, in_short, in_words
 
 _SHOWN = 5
 

@@ -17,12 +17,13 @@ from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
-from mutirao.cli.reason import in_words, standing, ways_out
+from mutirao.cli.reason import standing, ways_out
 from mutirao.cli.session import visit
-from mutirao.cli.story import Event, story_table, tell
+from mutirao.cli.story import story_table
 from mutirao.cli.usage import Group
 from mutirao.database.engine import START_BATCH, Engine
 from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.story import Event, in_words, tell
 from mutirao.errors import RequestError
 from mutirao.model import Definition
 

@@ -14,12 +14,12 @@ from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
-from mutirao.cli.reason import in_words, standing
+from mutirao.cli.reason import standing
 from mutirao.cli.session import visit
-from mutirao.cli.story import EXCEPTION_TASK
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
+from mutirao.database.story import EXCEPTION_TASK, in_words
 from mutirao.errors import RequestError
 from mutirao.model.name import suggest
 

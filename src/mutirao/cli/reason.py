@@ -9,12 +9,10 @@ from rich.text import Text
 from mutirao.cli import render
 from mutirao.cli.invocation import Invocation
 from mutirao.database.record import Instance
-
-Reason = Mapping[str, Any]
+from mutirao.database.story import Reason, in_words
 
 EXCEPTION = "open.exception"
 
-_LONG_STATE = 120
 _LONG = 200
 
 
@@ -24,25 +22,6 @@ class Way:
 
     does: str
     command: str
-
-
-def in_words(reason: Reason, state: Mapping[str, Any] | None = None) -> str:
-    """What has happened, without the code; `state` is that of the instance where it is known."""
-    words = render.error(str(reason.get("error") or ""))
-    match reason:
-        case {"code": "nothing_fires"}:
-            words = f"no condition holds on {_equations(state)}" if state else "no condition holds"
-        case {"code": "final_blocked"}:
-            words = "each pending job would end it, and waits for the others"
-        case {"code": "runaway"}:
-            words = f"it fired {reason.get('firings', 0):,} times without an end"
-        case {"code": "condition_failed", "task": "_FINAL"}:
-            words = f"the final condition: {words}"
-        case {"code": "condition_failed", "task": task}:
-            words = f"the condition of {task}: {words}"
-        case {"task": task, "job": job}:
-            words = f"{task}, job {job}: {words}"
-    return words
 
 
 def ways_out(instance: Instance) -> list[Way]:
@@ -80,8 +59,3 @@ def _ways(reason: Reason, instance: int) -> Iterator[Way]:
 
 def _coded(reason: Reason, state: Mapping[str, Any]) -> str:
     return f"{reason['code']} ({render.shortened(in_words(reason, state), _LONG)})"
-
-
-def _equations(state: Mapping[str, Any]) -> str:
-    known = (f"{name} = {render.value(value)}" for name, value in state.items())
-    return render.shortened(", ".join(known), _LONG_STATE)

@@ -1,6 +1,5 @@
 """How the engine's things look on a terminal. What users wrote goes through Text, never through markup."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +8,25 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mutirao.model import Definition
-from mutirao.model.value import ENCODER
+from mutirao.model.wording import error, ordered, shortened, span, state, value
+
+__all__ = [
+    "GAP",
+    "ago",
+    "duration",
+    "error",
+    "facts",
+    "moment",
+    "one_line",
+    "ordered",
+    "shortened",
+    "span",
+    "state",
+    "status",
+    "table",
+    "value",
+    "writer",
+]
 
 _COLOURS = {
     "open.running": "cyan",
@@ -23,9 +39,7 @@ _COLOURS = {
     "failed": "bold red",
     "parked": "red",
 }
-_LONG = 60
 _LONG_NAME = 14
-_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?:: |$))")
 
 GAP = 2
 """Between two columns of a table; the box takes one of them."""
@@ -49,41 +63,13 @@ def one_line(text: Text | str) -> Text:
 def facts(rows: Mapping[str, Any]) -> Table:
     """Names to the left, what they are to the right."""
     made = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in rows.items():
-        made.add_row(Text(name, "bold"), value if isinstance(value, Text | Table) else Text(str(value)))
+    for name, what in rows.items():
+        made.add_row(Text(name, "bold"), what if isinstance(what, Text | Table) else Text(str(what)))
     return made
 
 
 def status(word: str) -> Text:
     return Text(word, _COLOURS.get(word, ""))
-
-
-def value(given: Any) -> str:
-    """As JSON, but a text without its quotes where that is clear."""
-    if isinstance(given, str) and given and given == given.strip() and given not in ("null", "true", "false"):
-        return shortened(given)
-    return shortened(ENCODER.encode(given).decode())
-
-
-def state(values: Mapping[str, Any]) -> str:
-    """What is known, in one line."""
-    return ", ".join(f"{name} {value(given)}" for name, given in values.items() if given is not None)
-
-
-def ordered(values: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
-    """A state as its flow declares it: jsonb keeps no order."""
-    names = [each.name for each in definition.attributes if each.name in values]
-    return {name: values[name] for name in [*names, *(name for name in values if name not in names)]}
-
-
-def shortened(text: str, length: int = _LONG) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
-
-
-def error(text: str) -> str:
-    """An exception without the module that it comes from: in one line, its message needs the room."""
-    return _MODULE.sub("", " ".join(text.split()))
 
 
 def writer(name: str) -> str:
@@ -103,15 +89,6 @@ def ago(at: datetime) -> str:
     return f"{span(datetime.now(UTC) - at)} ago"
 
 
-def span(length: timedelta) -> str:
-    """A duration in one unit: 250 ms, 3.2 s, 12 min, 5 h, 9 d."""
-    seconds = max(length.total_seconds(), 0.0)
-    for limit, size, unit, digits in _UNITS:
-        if seconds < limit:
-            return f"{seconds / size:.{digits}f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
-
-
 def duration(length: timedelta) -> str:
     """A duration as it was given, to the microsecond: 3 d 18 h, 1 min 30 s, 0.25 s."""
     minutes, seconds = divmod(length, timedelta(minutes=1))
@@ -121,6 +98,3 @@ def duration(length: timedelta) -> str:
     if seconds or not parts:
         parts.append(f"{seconds.seconds + seconds.microseconds / 1_000_000:.6f}".rstrip("0").rstrip(".") + " s")
     return " ".join(parts)
-
-
-_UNITS = ((1, 0.001, "ms", 0), (60, 1, "s", 1), (3600, 60, "min", 0), (86_400, 3600, "h", 0))
