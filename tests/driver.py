@@ -190,6 +190,15 @@ class Engine:
         ((done,),) = await self.rows("select done from mutirao.turn_clock()")
         return done["retries"], done["leases"], done["versions"]
 
+    @asynccontextmanager
+    async def hearing(self) -> AsyncIterator[list[str]]:
+        """What is notified meanwhile; to be read afterwards."""
+        heard: list[str] = []
+        async with await AsyncConnection.connect(self.url, autocommit=True) as session:
+            await session.execute("listen mutirao")
+            yield heard
+            heard += [each.payload async for each in session.notifies(timeout=0.1)]
+
     async def until_caught_up(self) -> None:
         """Ticks until no live flow has a version that the clock must still look after.
 

@@ -4,8 +4,8 @@ from mutirao.database.bridge import blocking_engine
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
-from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task
-from mutirao.model import Change, Job
+from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task, wait
+from mutirao.model import Change, Job, Limit
 from mutirao.worker import Clock, Worker, WorkerOptions
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Job",
     "Json",
     "LeaseLost",
+    "Limit",
     "MutiraoError",
     "OperatorError",
     "RequestError",
@@ -29,4 +30,5 @@ __all__ = [
     "handles",
     "searchable",
     "task",
+    "wait",
 ]

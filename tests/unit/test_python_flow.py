@@ -11,8 +11,8 @@ import pytest
 from psycopg import AsyncConnection, Connection
 
 import mutirao
-from mutirao import Change, Flow, FlowError, Job, Json, RequestError, searchable, task
-from mutirao.model import Attribute, Definition, Task, Term
+from mutirao import Change, Flow, FlowBuilder, FlowError, Job, Json, Limit, RequestError, searchable, task, wait
+from mutirao.model import Attribute, Definition, Task, Term, from_document, to_document
 
 JOB = Job(id=1, instance_id=2, flow="travel", task="pay", attempt=3)
 
@@ -301,7 +301,7 @@ def test_a_wrong_class_is_refused_at_its_line(body: str, code: str, said: str) -
     ("decorator", "said"),
     [
         ("@task(when='true', timout=None)", 'task "run" has the unknown option "timout"; did you mean "timeout"?'),
-        ("@task(when='true', until='x')", 'the unknown option "until"; there is backoff, depends'),
+        ("@task(when='true', until='x')", 'the unknown option "until"; there is backoff, by_clock, depends'),
         ("@task", 'task "run" has neither when nor depends; write @task(when="…") or @task(depends=…)'),
         ("@task()", 'task "run" has neither when nor depends; write @task(when="…")'),
         ("@task(retries=1)", 'task "run" has neither when nor depends; write @task(when="…")'),
@@ -366,3 +366,50 @@ def test_a_new_default_of_an_inherited_attribute_is_annotated() -> None:
 
         class Careless(Audited):
             author = "Ana"
+
+
+# Waits and limits
+
+
+def test_a_wait_is_a_task_that_nobody_does() -> None:
+    class Order(Flow):
+        remind_at: datetime | None = None
+        cool_off = wait("remind_at", when="remind_at is not null")
+
+        @task(depends=cool_off, wait="remind_at", limit=Limit(at_once=2, per_second=0.5))
+        def remind(self) -> Change:
+            return {}
+
+    cool_off, remind = Order.definition.tasks
+    assert (cool_off.name, cool_off.wait, cool_off.by_clock, cool_off.fires) == ("cool_off", "remind_at", True, "once")
+    assert (remind.depends, remind.by_clock) == (Term("cool_off", "succeeded"), False)
+    assert list(Order.handlers) == ["remind"]
+    assert from_document(to_document(Order.definition)) == Order.definition
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"wait": "n"}, 'waits for "n", which is of type integer; a wait needs a timestamp or a date'),
+        ({"wait": "due_a"}, 'wait names the unknown attribute "due_a"; did you mean "due_at"?'),
+        ({"by_clock": True}, "by_clock needs wait"),
+        ({"limit": Limit()}, "a limit without a number"),
+        ({"limit": Limit(at_once=0)}, "limit at_once is an integer from 1"),
+        ({"limit": Limit(per_second=-1.0)}, "limit per_second is more than 0"),
+        ({"limit": Limit(per="n")}, "a limit has per, an attribute, and each, a number, together"),
+        ({"limit": Limit(per="m", each=1)}, 'limit names the unknown attribute "m"'),
+        ({"limit": 5}, "limit is a Limit: got 5"),
+    ],
+)
+def test_a_wait_or_limit_that_cannot_be_is_refused(options: dict[str, Any], says: str) -> None:
+    build = (
+        FlowBuilder("f").attribute("n", "integer").attribute("due_at", "timestamp").task("t", when="n = 0", **options)
+    )
+    with pytest.raises(FlowError) as refusal:
+        build.build()
+    assert says in str(refusal.value)
+
+
+def test_a_wait_needs_something_that_starts_it() -> None:
+    with pytest.raises(FlowError, match="has neither when nor depends"):
+        wait("due_at")

@@ -5,6 +5,18 @@ from mutirao.language.builder import FlowBuilder
 from mutirao.language.handler import Handler, handles
 from mutirao.language.load import Loaded, load, load_flows
 from mutirao.language.python import Flow
-from mutirao.language.task import task
+from mutirao.language.task import task, wait
 
-__all__ = ["Flow", "FlowBuilder", "Handler", "Json", "Loaded", "handles", "load", "load_flows", "searchable", "task"]
+__all__ = [
+    "Flow",
+    "FlowBuilder",
+    "Handler",
+    "Json",
+    "Loaded",
+    "handles",
+    "load",
+    "load_flows",
+    "searchable",
+    "task",
+    "wait",
+]

@@ -51,7 +51,7 @@ class Flow:
             definition = make_definition(cls, body)
         except FlowError as error:
             raise placed(error, place_of_frame(frame)) from error.__cause__
-        functions = {name: method.function for name, method in body.methods.items()}
+        functions = {name: each.function for name, each in body.methods.items() if each.function is not None}
         finish(cls, definition, functions, frame.f_locals)
 
     def __init__(self, /, **values: Any) -> None:

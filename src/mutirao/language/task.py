@@ -6,7 +6,7 @@ stands for the task, so that others can depend on it: `depends=book_hotel`, `dep
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,12 +20,13 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
     overload,
 )
 
 from mutirao.errors import FlowError
 from mutirao.language.place import place_of, place_of_caller, placed
-from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Task, Term
+from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Limit, Task, Term
 from mutirao.model.dependency import dependency
 from mutirao.model.name import quote, suggest
 
@@ -48,7 +49,7 @@ class Reached:
 
 
 class TaskMethod(Generic[S, P, R]):
-    """A task in the body of a flow's class; by itself it stands for its success."""
+    """A task in the body of a flow's class; by itself it stands for its success. Without a function it is a `wait`."""
 
     synchronizing = Reached()
     ready = Reached()
@@ -59,18 +60,21 @@ class TaskMethod(Generic[S, P, R]):
     blocked = Reached()
     compensated = Reached()
 
-    def __init__(self, function: Callable[Concatenate[S, P], R], options: TaskOptions) -> None:
+    def __init__(self, function: Callable[Concatenate[S, P], R] | None, options: TaskOptions) -> None:
         self.function = function
         self.options = options
         self.name: str = getattr(function, "__name__", "")
-        self.__doc__ = function.__doc__
+        self.__doc__ = None if function is None else function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
 
     @overload
     def __get__(self, state: None, owner: type) -> Self: ...
     @overload
     def __get__(self, state: S, owner: type) -> Callable[P, R]: ...
     def __get__(self, state: S | None, owner: type) -> Self | Callable[P, R]:
-        return self if state is None else self.function.__get__(state, owner)
+        return self if state is None or self.function is None else self.function.__get__(state, owner)
 
     def __and__(self, other: Meant) -> AllOf:
         return self.succeeded & meant(other)
@@ -101,6 +105,19 @@ class TaskOptions(TypedDict, total=False):
     transactional: bool
     enabled: bool
     description: str | None
+    wait: str
+    by_clock: bool
+    limit: Limit | None
+
+
+class WaitOptions(TypedDict, total=False):
+    """How a wait starts."""
+
+    when: str
+    depends: Meant
+    fires: Fires
+    enabled: bool
+    description: str | None
 
 
 class Decorator(Protocol):
@@ -127,16 +144,29 @@ def task(*bare: Never, **options: Unpack[TaskOptions]) -> Decorator:
     return decorate
 
 
-def _without_start(what: str) -> FlowError:
-    right = 'write @task(when="…") or @task(depends=…)'
+def wait(until: str, **options: Unpack[WaitOptions]) -> TaskMethod[Any, ..., Change]:
+    """A task that nobody does: it ends when the time in the attribute `until` has come, and what depends on it goes on.
+
+    cool_off = wait("remind_at", depends=order)
+    """
+    try:
+        check_options("wait", options, WaitOptions)
+        if not {"when", "depends"} & options.keys():
+            raise _without_start(f"wait({until!r})", 'write wait("…", when="…") or wait("…", depends=…)')
+    except FlowError as error:
+        raise placed(error, place_of_caller()) from None
+    return TaskMethod(None, cast("TaskOptions", {**options, "wait": until, "by_clock": True}))
+
+
+def _without_start(what: str, right: str = 'write @task(when="…") or @task(depends=…)') -> FlowError:
     return FlowError("flow_invalid", f"{what} has neither when nor depends; {right}")
 
 
-def check_options(name: str, options: TaskOptions) -> None:
+def check_options(name: str, options: Mapping[str, Any], allowed: type = TaskOptions) -> None:
     """For those who do not run a type checker."""
     for option in options:
-        if option not in TaskOptions.__annotations__:
-            known = suggest(option, TaskOptions.__annotations__)
+        if option not in allowed.__annotations__:
+            known = suggest(option, allowed.__annotations__)
             raise FlowError("flow_invalid", f"task {quote(name)} has the unknown option {quote(option)}{known}")
 
 

@@ -12,7 +12,7 @@ from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, Task
 from mutirao.model.document import decode_document, encode_document, from_document, to_document
 from mutirao.model.job import Job
 from mutirao.model.state import Change, StateCodec
-from mutirao.model.task import Fires, Task
+from mutirao.model.task import Fires, Limit, Task
 
 __all__ = [
     "TASK_STATES",
@@ -26,6 +26,7 @@ __all__ = [
     "Ends",
     "Fires",
     "Job",
+    "Limit",
     "StateCodec",
     "Task",
     "TaskState",

@@ -31,5 +31,6 @@ class Definition:
     def __post_init__(self) -> None:
         # What was given as a list or a float is kept as the tuple or the Decimal that a document gives back.
         object.__setattr__(self, "tasks", tuple(self.tasks))
+        object.__setattr__(self, "attributes", tuple(self.attributes))
         check_flow(self)
         object.__setattr__(self, "attributes", normal_attributes(self.name, self.attributes))

@@ -5,6 +5,7 @@ has one way in.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from mutirao.model.accept import MisfitError
 from mutirao.model.attribute import Attribute, AttributeType
 from mutirao.model.definition import DEFAULT_FIRING_LIMIT, Definition, Ends
 from mutirao.model.dependency import AllOf, AnyOf, Dependency, Term
-from mutirao.model.task import DEFAULT_BACKOFF, Fires, Task
+from mutirao.model.task import DEFAULT_BACKOFF, Fires, Limit, Task
 from mutirao.model.validation import MAX_DEPTH
 from mutirao.model.value import ENCODER, decode_value, misfit, to_json
 
@@ -30,6 +31,13 @@ class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
     required: bool = False
 
 
+class _Limit(msgspec.Struct, forbid_unknown_fields=True):
+    at_once: int | None = None
+    per_second: float | None = None
+    per: str | None = None
+    each: int | None = None
+
+
 class _Task(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     when: str | None = None
@@ -42,6 +50,9 @@ class _Task(msgspec.Struct, forbid_unknown_fields=True):
     transactional: bool = False
     enabled: bool = True
     description: str | None = None
+    wait: str | None = None
+    by_clock: bool = False
+    limit: _Limit | None = None
 
 
 class _Flow(msgspec.Struct, forbid_unknown_fields=True):
@@ -129,7 +140,18 @@ def _task_document(task: Task) -> Document:
         "transactional": task.transactional,
         "enabled": task.enabled,
         "description": task.description,
+        **_time_and_limit(task),
     }
+
+
+def _time_and_limit(task: Task) -> Document:
+    """Only what is said: a definition without these has the document, and so the fingerprint, that it always had."""
+    said: Document = {}
+    if task.wait is not None:
+        said |= {"wait": task.wait, "by_clock": task.by_clock}
+    if task.limit is not None:
+        said["limit"] = {name: value for name, value in asdict(task.limit).items() if value is not None}
+    return said
 
 
 def _task(given: _Task) -> Task:
@@ -138,6 +160,7 @@ def _task(given: _Task) -> Task:
         fields["depends"] = _dependency(f'task "{given.name}"', given.depends, MAX_DEPTH)
     fields["timeout"] = None if given.timeout is None else _duration(given.timeout)
     fields["backoff"] = _duration(given.backoff)
+    fields["limit"] = None if given.limit is None else Limit(**msgspec.structs.asdict(given.limit))
     return Task(**fields)
 
 

@@ -10,8 +10,23 @@ DEFAULT_BACKOFF = timedelta(milliseconds=100)
 MAX_BACKOFF = timedelta(minutes=5)
 BACKOFF_FACTOR = 10
 
+MAX_RATE = 1_000_000
+
 # Each time its condition holds with no job of it pending, or once in the life of an instance.
 Fires = Literal["each", "once"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many jobs of a task the whole engine does, whichever workers do them. None: as many as there are.
+
+    So many run `at_once`, so many begin `per_second`, and so many run at once for `each` value of the attribute `per`.
+    """
+
+    at_once: int | None = None
+    per_second: float | None = None
+    per: str | None = None
+    each: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +35,8 @@ class Task:
 
     A job that fails is tried again `retries` times: first after `backoff`, then each time after ten times as long as
     before, but never more than five minutes. A `timeout` counts from each claim. A `transactional` task does its work
-    in the job's own transaction.
+    in the job's own transaction. Its jobs are not done before the time in the attribute named by `wait`; one that is
+    `by_clock` has nobody who does it, and ends when that time has come.
     """
 
     name: str
@@ -34,7 +50,10 @@ class Task:
     transactional: bool = False
     enabled: bool = True
     description: str | None = None
+    wait: str | None = None
+    by_clock: bool = False
+    limit: Limit | None = None
 
     def __post_init__(self) -> None:
         if self.fires is None:
-            object.__setattr__(self, "fires", "each" if self.depends is None else "once")
+            object.__setattr__(self, "fires", "each" if self.depends is None and not self.by_clock else "once")

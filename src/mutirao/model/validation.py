@@ -14,7 +14,7 @@ from mutirao.model.accept import MisfitError
 from mutirao.model.attribute import ATTRIBUTE_TYPES, Attribute
 from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, Term, walk
 from mutirao.model.name import check_attribute_name, check_flow_name, check_name, quote, suggest
-from mutirao.model.task import MAX_BACKOFF, Fires, Task
+from mutirao.model.task import MAX_BACKOFF, MAX_RATE, Fires, Limit, Task
 from mutirao.model.value import misfit, normal
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def check_flow(flow: Definition) -> None:
     _check_unique(place, "task", [task.name for task in flow.tasks])
     names = {task.name for task in flow.tasks}
     for task in flow.tasks:
-        _check_task(f'{place}, task "{task.name}"', task, names)
+        task_place = f'{place}, task "{task.name}"'
+        _check_task(task_place, task, names)
+        _check_wait(task_place, task, flow.attributes)
+        if task.limit is not None:
+            _check_limit(task_place, task.limit, flow.attributes)
 
 
 def normal_attributes(flow: str, attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -73,6 +77,46 @@ def _check_task(place: str, task: Task, tasks: Collection[str]) -> None:
     _check_type(place, "transactional", task.transactional, bool)
     _check_type(place, "enabled", task.enabled, bool)
     _check_text(place, "description", task.description)
+
+
+def _check_wait(place: str, task: Task, attributes: Iterable[Attribute]) -> None:
+    _check_type(place, "by_clock", task.by_clock, bool)
+    if task.wait is None:
+        if task.by_clock:
+            raise FlowError("flow_invalid", f"{place}: by_clock needs wait, the attribute with the time to wait for")
+        return
+    waited = _named(place, "wait", task.wait, attributes)
+    if waited.type not in ("timestamp", "date"):
+        right = "a wait needs a timestamp or a date"
+        raise FlowError(
+            "flow_invalid", f"{place}: waits for {quote(waited.name)}, which is of type {waited.type}; {right}"
+        )
+
+
+def _check_limit(place: str, limit: Limit, attributes: Iterable[Attribute]) -> None:
+    _check_type(place, "limit", limit, Limit)
+    for field in ("at_once", "each"):
+        if (most := getattr(limit, field)) is not None:
+            _check_integer(place, f"limit {field}", most, least=1)
+    rate = limit.per_second
+    if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= MAX_RATE):
+        raise FlowError(
+            "flow_invalid", f"{place}: limit per_second is more than 0 and at most {MAX_RATE}: got {rate!r}"
+        )
+    if (limit.per is None) != (limit.each is None):
+        raise FlowError("flow_invalid", f"{place}: a limit has per, an attribute, and each, a number, together")
+    if limit.per is not None:
+        _named(place, "limit", limit.per, attributes)
+    if limit == Limit():
+        raise FlowError("flow_invalid", f"{place}: a limit without a number; give at_once, per_second, or per and each")
+
+
+def _named(place: str, field: str, name: Any, attributes: Iterable[Attribute]) -> Attribute:
+    known = {each.name: each for each in attributes}
+    if name not in known:
+        text = f"{place}: {field} names the unknown attribute {quote(name)}{suggest(name, known)}"
+        raise FlowError("unknown_attribute", text)
+    return known[name]
 
 
 def _check_start(place: str, task: Task, tasks: Collection[str]) -> None:

@@ -164,6 +164,60 @@ CREATE TYPE mutirao.work AS (
 
 COMMENT ON TYPE mutirao.work IS 'held: the tasks that may not fire now, because a job of theirs keeps its place or they fire once and have.';
 
+CREATE TABLE mutirao.rule (
+    version integer NOT NULL,
+    task integer NOT NULL,
+    "position" integer NOT NULL,
+    condition text,
+    depends jsonb,
+    function text,
+    arguments text[],
+    calm boolean DEFAULT false NOT NULL,
+    trigger_name text,
+    condition_name text,
+    enabled boolean DEFAULT true NOT NULL,
+    fires text DEFAULT 'each'::text NOT NULL,
+    timeout interval,
+    retries integer DEFAULT 3 NOT NULL,
+    backoff interval DEFAULT '00:00:00.1'::interval NOT NULL,
+    priority integer DEFAULT 0 NOT NULL,
+    transactional boolean DEFAULT false NOT NULL,
+    description text,
+    wait text,
+    by_clock boolean DEFAULT false NOT NULL,
+    at_once integer,
+    per_second double precision,
+    per text,
+    each integer,
+    CONSTRAINT rule_at_once_check CHECK ((at_once > 0)),
+    CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
+    CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
+    CONSTRAINT rule_check1 CHECK (((NOT by_clock) OR (wait IS NOT NULL))),
+    CONSTRAINT rule_check2 CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT rule_each_check CHECK ((each > 0)),
+    CONSTRAINT rule_fires_check CHECK ((fires = ANY (ARRAY['each'::text, 'once'::text]))),
+    CONSTRAINT rule_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision))),
+    CONSTRAINT rule_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
+    CONSTRAINT rule_retries_check CHECK ((retries >= 0)),
+    CONSTRAINT rule_timeout_check CHECK ((timeout > '00:00:00'::interval))
+);
+
+COMMENT ON TABLE mutirao.rule IS 'A task as one version of its flow defines it: when it starts and how it is tried.';
+
+COMMENT ON COLUMN mutirao.rule.function IS 'The compiled condition: what mutirao.condition_function answered.';
+
+COMMENT ON COLUMN mutirao.rule.calm IS 'Its condition raises on no state whatever.';
+
+COMMENT ON COLUMN mutirao.rule.wait IS 'The attribute, a timestamp or a date, before whose time its jobs are not done.';
+
+COMMENT ON COLUMN mutirao.rule.by_clock IS 'Nobody does its jobs: a clock ends them when their time has come.';
+
+COMMENT ON COLUMN mutirao.rule.at_once IS 'So many jobs of it run at once, at most.';
+
+COMMENT ON COLUMN mutirao.rule.per_second IS 'So many jobs of it begin in any second, at most.';
+
+COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each value of the attribute `per`, at most.';
+
 CREATE TABLE mutirao.attribute (
     version integer NOT NULL,
     name text NOT NULL,
@@ -193,39 +247,6 @@ COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
 
 COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
 
-CREATE TABLE mutirao.rule (
-    version integer NOT NULL,
-    task integer NOT NULL,
-    "position" integer NOT NULL,
-    condition text,
-    depends jsonb,
-    function text,
-    arguments text[],
-    calm boolean DEFAULT false NOT NULL,
-    trigger_name text,
-    condition_name text,
-    enabled boolean DEFAULT true NOT NULL,
-    fires text DEFAULT 'each'::text NOT NULL,
-    timeout interval,
-    retries integer DEFAULT 3 NOT NULL,
-    backoff interval DEFAULT '00:00:00.1'::interval NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    transactional boolean DEFAULT false NOT NULL,
-    description text,
-    CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
-    CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
-    CONSTRAINT rule_fires_check CHECK ((fires = ANY (ARRAY['each'::text, 'once'::text]))),
-    CONSTRAINT rule_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
-    CONSTRAINT rule_retries_check CHECK ((retries >= 0)),
-    CONSTRAINT rule_timeout_check CHECK ((timeout > '00:00:00'::interval))
-);
-
-COMMENT ON TABLE mutirao.rule IS 'A task as one version of its flow defines it: when it starts and how it is tried.';
-
-COMMENT ON COLUMN mutirao.rule.function IS 'The compiled condition: what mutirao.condition_function answered.';
-
-COMMENT ON COLUMN mutirao.rule.calm IS 'Its condition raises on no state whatever.';
-
 CREATE TABLE mutirao.task (
     id integer NOT NULL,
     flow integer NOT NULL,
@@ -252,6 +273,7 @@ CREATE TABLE mutirao.version (
     once integer[] DEFAULT '{}'::integer[] NOT NULL,
     searchable text[] DEFAULT '{}'::text[] NOT NULL,
     defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
+    waits integer[] DEFAULT '{}'::integer[] NOT NULL,
     CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
     CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
 );
@@ -267,6 +289,40 @@ COMMENT ON COLUMN mutirao.version.named IS 'Tasks whose latest state a condition
 COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
 
 COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
+
+COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
+
+CREATE TABLE mutirao.throttle (
+    task integer NOT NULL,
+    flow integer NOT NULL,
+    at_once integer,
+    per_second double precision,
+    per text,
+    each integer,
+    defined jsonb,
+    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
+    recent_at bigint DEFAULT 0 NOT NULL,
+    look_at timestamp with time zone,
+    slotted boolean DEFAULT true NOT NULL,
+    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
+    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT throttle_each_check CHECK ((each > 0)),
+    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
+
+COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
+
+COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
+
+COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
+
+COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
+
+COMMENT ON COLUMN mutirao.throttle.slotted IS 'False: jobs that fired before `per` was declared have no slot yet.';
 
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
@@ -295,6 +351,8 @@ CREATE TABLE mutirao.job (
     change jsonb,
     error jsonb,
     created_at timestamp with time zone NOT NULL,
+    by_clock boolean DEFAULT false NOT NULL,
+    slot text COLLATE pg_catalog."C",
     CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
     CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
 )
@@ -307,6 +365,8 @@ COMMENT ON COLUMN mutirao.job.attempt IS 'The current claim. Whoever names anoth
 COMMENT ON COLUMN mutirao.job.losses IS 'Leases lost in a row. Twenty count as one failure.';
 
 COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write. Null for a transactional task, which runs again.';
+
+COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
@@ -570,6 +630,9 @@ ALTER TABLE ONLY mutirao.task
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.throttle
+    ADD CONSTRAINT throttle_pkey PRIMARY KEY (task);
+
 ALTER TABLE ONLY mutirao.trace
     ADD CONSTRAINT trace_pkey PRIMARY KEY (instance, id);
 
@@ -579,11 +642,17 @@ ALTER TABLE ONLY mutirao.version
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_pkey PRIMARY KEY (id);
 
-CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE (status = 'waiting'::mutirao.job_status);
+CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
 CREATE INDEX job_lease ON mutirao.job USING btree (lease_until) WHERE (status = 'running'::mutirao.job_status);
 
 CREATE INDEX job_ready ON mutirao.job USING btree (task, priority DESC, id) WHERE (status = 'ready'::mutirao.job_status);
+
+CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (slot IS NOT NULL));
+
+CREATE INDEX job_slot_running ON mutirao.job USING btree (task, slot) WHERE ((status = 'running'::mutirao.job_status) AND (slot IS NOT NULL));
+
+CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND by_clock);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
@@ -601,6 +670,12 @@ ALTER TABLE ONLY mutirao.rule
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.throttle
+    ADD CONSTRAINT throttle_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.throttle
+    ADD CONSTRAINT throttle_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id);
 
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

@@ -133,6 +133,7 @@ begin
     handled = coalesce((select array_agg(h.task) from handled h), '{}'),
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
+    waits = coalesce((select array_agg(r.task) from rules r where r.wait is not null), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
     searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
     defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
@@ -180,6 +181,7 @@ declare
   fires_sql text;
 begin
   perform mutirao.check_circles(version);
+  perform mutirao.check_waits(version);
   perform mutirao.compile_facts(version);
   select * into strict v from mutirao.version x where x.id = compile.version;
   select coalesce((

@@ -136,6 +136,8 @@ declare
   answers mutirao.settled[];
   special mutirao.verdict[];
   flows int[];
+  sleeping bigint[];
+  soonest timestamptz;
   searchable bigint[];
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
@@ -151,7 +153,7 @@ begin
   with judged as materialized (
     select w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed,
       w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note, w.problem,
-      v.watched, v.searchable, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
+      v.watched, v.searchable, v.waits, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
       case when v.once = '{}' or s.starts = '{}' then w.fired else w.fired || array(select unnest(s.starts) intersect select unnest(v.once)) end as fired,
       case when v.terms = '{}' or s.starts = '{}' then w.reached else mutirao.reached_with(w.reached, v.terms, s.starts, 'ready') end as reached,
       case when v.named = '{}' or s.starts = '{}' then w.latest else mutirao.latest_with(w.latest, v.named, s.starts, 'ready') end as latest,
@@ -211,9 +213,11 @@ begin
     from judged d where d.is_written
   ),
   offered as (
-    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, d.trace, d.state, d.n, f.o,
+    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock, d.trace, d.state, d.n, f.o,
+      case when r.wait is not null then mutirao.due_at(d.state, r.wait, r.by_clock, at) end as due_at,
+      case when r.per is not null then coalesce(d.state ->> r.per, '') end as slot,
       mutirao.term(r.task, 'running') = any (d.watched) as watched,
-      r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
+      r.wait is null and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted
     from judged d cross join unnest(d.starts) with ordinality f(task, o)
     cross join lateral (select r.* from mutirao.rule r where r.version = d.version and r.task = f.task limit 1) r
@@ -223,23 +227,31 @@ begin
     from (select * from offered order by n, o) o
   ),
   made as (
-    insert into mutirao.job (id, instance, flow, task, status, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
-    select o.id, o.instance, o.flow, o.task, case when o.granted then 'running' else 'ready' end::mutirao.job_status, o.priority, o.watched, o.trace, o.timeout,
-      o.attempt, case when o.granted then hungry.worker end,
+    insert into mutirao.job (id, instance, flow, task, status, due_at, by_clock, slot, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
+    select o.id, o.instance, o.flow, o.task, case when o.granted then 'running' when o.due_at is not null then 'waiting' else 'ready' end::mutirao.job_status,
+      o.due_at, o.by_clock, o.slot, o.priority, o.watched, o.trace, o.timeout, o.attempt, case when o.granted then hungry.worker end,
       case when o.granted then mutirao.lease_end(at, hungry.lease, at + o.timeout) end, case when o.granted then at + o.timeout end, at
     from numbered o
   )
   select
     (select array_agg(row('job', o.id, o.attempt, o.instance, o.task, 0, extract(epoch from o.timeout), o.state, null)::mutirao.settled)
      from numbered o where o.granted),
-    (select array_agg(distinct o.flow) from numbered o where o.granted is not true),
+    (select array_agg(distinct o.flow) from numbered o where o.granted is not true and o.due_at is null),
+    (select array_agg(d.instance) from judged d where d.waits <> '{}' and d.waits && d.pending and d.is_written and not d.is_over),
+    (select min(o.due_at) from numbered o),
     (select array_agg(row(d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change, d.problem, d.writer, d.trace)::mutirao.verdict order by d.n)
      from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
     (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written)
-  into answers, flows, special, searchable;
+  into answers, flows, sleeping, soonest, special, searchable;
 
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if soonest is not null then
+    perform mutirao.tell_clock(soonest);
+  end if;
+  if sleeping is not null then
+    perform mutirao.move_waits(sleeping);
   end if;
   if searchable is not null then
     perform mutirao.make_searchable(searchable);

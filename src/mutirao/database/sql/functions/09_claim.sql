@@ -9,48 +9,83 @@ comment on function mutirao.top_priority(int[], int) is 'The highest priority, b
 
 -- Priority is strict across tasks: the highest level that is waiting is emptied before the next one is touched. Within a level, the
 -- task whose oldest job is oldest goes first. Each task has its own run in the index, so a backlog of other tasks costs nothing.
-create or replace function mutirao.claim_jobs(worker text, tasks int[], room int, lease interval) returns setof mutirao.settled
+create or replace function mutirao.claim_free(worker text, tasks int[], room int, lease interval) returns setof mutirao.settled
 language plpgsql as $$
-#variable_conflict use_column
 declare
-  at timestamptz := mutirao.now();
   level int := 2147483647;
-  got mutirao.settled[];
-  watched bigint[];
-  given_back bigint[];
+  picked bigint[];
 begin
-  room := coalesce(room, 0);
   loop
     level := mutirao.top_priority(tasks, level);
     exit when level is null or room <= 0;
     with heads as (
       select t.id from unnest(tasks) t(id), lateral (
         select j.id as oldest from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = level order by j.id limit 1) head
-      order by head.oldest),
-    picked as materialized (
+      order by head.oldest)
+    select array_agg(p.id) into picked from (
       select c.id from heads h, lateral (
         select j.id from mutirao.job j where j.task = h.id and j.status = 'ready' and j.priority = level order by j.id limit room for update skip locked) c
-      limit room),
-    claimed as (
-      update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = claim_jobs.worker,
-        deadline_at = at + j.timeout, lease_until = mutirao.lease_end(at, lease, at + j.timeout)
-      where j.id = any (array(select id from picked))
-      returning j.id, j.attempt, j.instance, j.task, j.failures, j.timeout, j.cause, j.watched)
-    select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout),
-        (select t.state from mutirao.trace t where t.instance = c.instance and t.id = c.cause), null)::mutirao.settled),
-      array_agg(c.id) filter (where c.watched)
-    into got, watched
-    from claimed c;
-    if watched is not null then
-      given_back := mutirao.reach_running(watched);
-      return query select g.* from unnest(got) g where g.job <> all (given_back);
-    else
-      return query select * from unnest(got);
-    end if;
-    room := room - coalesce(cardinality(got), 0);
+      limit room) p;
+    continue when picked is null;
+    return query select * from mutirao.lease_jobs(worker, picked, lease, false);
+    room := room - cardinality(picked);
   end loop;
 end $$;
-comment on function mutirao.claim_jobs(text, int[], int, interval) is 'Leases up to `room` ready jobs of these tasks to a worker.';
+comment on function mutirao.claim_free(text, int[], int, interval) is 'Leases up to `room` ready jobs of these tasks, which have no limit, to a worker.';
+
+create or replace function mutirao.lease_jobs(worker text, jobs bigint[], lease interval, limited boolean) returns setof mutirao.settled
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  at timestamptz := mutirao.now();
+  got mutirao.settled[];
+  watched bigint[];
+  given_back bigint[];
+begin
+  with claimed as (
+    update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = lease_jobs.worker,
+      deadline_at = at + j.timeout, lease_until = mutirao.lease_end(at, lease, at + j.timeout), slot = case when limited then coalesce(j.slot, '') else j.slot end
+    where j.id = any (jobs) and j.status = 'ready'
+    returning j.id, j.attempt, j.instance, j.task, j.failures, j.timeout, j.cause, j.watched)
+  select array_agg(row('job', c.id, c.attempt, c.instance, c.task, c.failures, extract(epoch from c.timeout),
+      (select t.state from mutirao.trace t where t.instance = c.instance and t.id = c.cause), null)::mutirao.settled),
+    array_agg(c.id) filter (where c.watched)
+  into got, watched
+  from claimed c;
+  if watched is not null then
+    given_back := mutirao.reach_running(watched);
+    return query select g.* from unnest(got) g where g.job <> all (given_back);
+  else
+    return query select * from unnest(got);
+  end if;
+end $$;
+comment on function mutirao.lease_jobs(text, bigint[], interval, boolean) is 'Leases these ready jobs, which the caller has locked, to a worker.';
+
+-- Tasks with a limit and those without take turns at being first, so that neither keeps the other out.
+create or replace function mutirao.claim_jobs(worker text, tasks int[], limited int[], room int, lease interval) returns setof mutirao.settled
+language plpgsql as $$
+declare
+  free_first boolean := limited = '{}' or random() < 0.5;
+  one int;
+  got int;
+begin
+  room := coalesce(room, 0);
+  if free_first then
+    return query select * from mutirao.claim_free(worker, tasks, room, lease);
+    get diagnostics got = row_count;
+    room := room - got;
+  end if;
+  foreach one in array limited loop
+    exit when room <= 0;
+    return query select * from mutirao.claim_limited(worker, one, room, lease);
+    get diagnostics got = row_count;
+    room := room - got;
+  end loop;
+  if not free_first and room > 0 then
+    return query select * from mutirao.claim_free(worker, tasks, room, lease);
+  end if;
+end $$;
+comment on function mutirao.claim_jobs(text, int[], int[], int, interval) is 'Leases up to `room` ready jobs to a worker: of these tasks, and of those that have a limit.';
 
 -- Somebody waits for jobs to be in this state, so reaching it is looked at like a write, one job after another. Their instances
 -- must be locked.

@@ -7,7 +7,7 @@ declare
   flows int[];
 begin
   with due as (
-    select j.id from mutirao.job j where j.status = 'waiting' and j.due_at <= mutirao.now() order by j.due_at limit room for update skip locked),
+    select j.id from mutirao.job j where j.status = 'waiting' and not j.by_clock and j.due_at <= mutirao.now() order by j.due_at limit room for update skip locked),
   moved as (
     update mutirao.job j set status = 'ready', due_at = null from due d where j.id = d.id returning j.flow)
   select count(*), array_agg(distinct m.flow) into woken, flows from moved m;
@@ -16,7 +16,7 @@ begin
   end if;
   return woken;
 end $$;
-comment on function mutirao.wake_due(int) is 'Makes ready what waited for another try and is due.';
+comment on function mutirao.wake_due(int) is 'Makes ready what waited, for another try or for a time in the state, and is due.';
 
 -- A lease that ended with the deadline behind it is a timeout, and uses a retry. Any other is lost, and uses none; but a job that
 -- took twenty workers with it in a row is taken to be the cause.
@@ -116,6 +116,9 @@ begin
   if v.searchable <> '{}' then
     perform mutirao.make_searchable(behind);
   end if;
+  if v.waits <> '{}' then
+    perform mutirao.move_waits(behind);
+  end if;
   select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
       w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),
     array_agg(row(w.final, w.fires, w.problem)::mutirao.looked)
@@ -138,7 +141,7 @@ create or replace function mutirao.clock_retries(room int, out done int, out nex
 language plpgsql as $$
 begin
   done := mutirao.wake_due(room);
-  next_at := (select min(j.due_at) from mutirao.job j where j.status = 'waiting');
+  next_at := (select min(j.due_at) from mutirao.job j where j.status = 'waiting' and not j.by_clock and j.due_at < 'infinity');
 end $$;
 
 create or replace function mutirao.clock_leases(room int, out done int, out next_at timestamptz)
@@ -157,7 +160,7 @@ end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
 language sql immutable
-return array['retries', 'leases', 'versions'];
+return array['retries', 'leases', 'versions', 'waits', 'limits'];
 
 create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
 language plpgsql security definer as $$

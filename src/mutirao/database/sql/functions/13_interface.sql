@@ -72,16 +72,24 @@ comment on function mutirao.task_ids(text, text[]) is 'The numbers of a flow''s 
 
 create or replace function mutirao.claim(worker text, tasks int[], room int default 1, lease interval default interval '60 seconds') returns setof mutirao.settled
 language plpgsql security definer as $$
+declare
+  limited int[] := mutirao.limited(tasks);
 begin
-  return query select * from mutirao.claim_jobs(worker, tasks, room, lease);
+  return query select * from mutirao.claim_jobs(worker, mutirao.without(tasks, limited), limited, room, lease);
 end $$;
 comment on function mutirao.claim(text, int[], int, interval) is 'Leases ready jobs to a worker. Each comes with its attempt, which complete, fail and renew must name.';
+
+create or replace function mutirao.without(tasks int[], others int[]) returns int[]
+language sql immutable
+return case when others = '{}' then tasks else array(select t from unnest(tasks) t where t <> all (others)) end;
 
 -- Finish a batch and get the next in one transaction: one commit a step.
 create or replace function mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks int[], room int, lease interval default interval '60 seconds')
 returns setof mutirao.settled
 language plpgsql security definer as $$
 declare
+  limited int[] := mutirao.limited(tasks);
+  free int[] := mutirao.without(tasks, limited);
   hungry mutirao.appetite;
   got int := 0;
   answers mutirao.settled[];
@@ -90,19 +98,18 @@ begin
     perform mutirao.refuse('wrong_call', 'jobs, attempts, changes and errors must be of one length');
   end if;
   if cardinality(jobs) > 0 then
-    hungry := row(worker, tasks, least(room, cardinality(jobs)), lease, mutirao.top_priority(tasks, 2147483647));
-    if hungry.floor is null then
-      hungry.floor := -2147483648;
-    else
+    hungry := row(worker, free, least(room, cardinality(jobs)), lease, mutirao.top_priority(free, 2147483647));
+    if hungry.floor is not null or limited <> '{}' then
       -- Somebody waits: one place in eight is theirs, or instances that always have a next step would keep all others out.
       hungry.room := floor(hungry.room * 0.875 + random());
     end if;
+    hungry.floor := coalesce(hungry.floor, -2147483648);
     select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
     from mutirao.finish_jobs(mutirao.signed(worker), jobs, attempts, changes, errors, hungry) s;
     return query select * from unnest(answers);
   end if;
   if got < room then
-    return query select * from mutirao.claim_jobs(worker, tasks, room - got, lease);
+    return query select * from mutirao.claim_jobs(worker, free, limited, room - got, lease);
   end if;
 end $$;
 comment on function mutirao.turn(text, bigint[], bigint[], jsonb[], jsonb[], int[], int, interval) is

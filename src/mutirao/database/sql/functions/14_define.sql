@@ -77,7 +77,7 @@ begin
   insert into mutirao.attribute select v, a.name, a.position, a.type, a.default_value, a.searchable, a.required from mutirao.attribute a where a.version = old.id;
   insert into mutirao.rule
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.calm, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
-    r.retries, r.backoff, r.priority, r.transactional, r.description
+    r.retries, r.backoff, r.priority, r.transactional, r.description, r.wait, r.by_clock, r.at_once, r.per_second, r.per, r.each
   from mutirao.rule r where r.version = old.id;
   insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false, again = false;
   return v;
@@ -139,22 +139,27 @@ create or replace function mutirao.define_task(flow int, version int, nth int, d
 language plpgsql as $$
 declare
   t record;
+  l record;
 begin
   perform mutirao.check_name('task', document ->> 'name');
   select * into t from jsonb_to_record(document) as x(
-    name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text);
+    name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text,
+    wait text, by_clock boolean, "limit" jsonb);
+  select * into l from jsonb_to_record(coalesce(nullif(t."limit", 'null'), '{}')) as x(at_once int, per_second float8, per text, each int);
   if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
     perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
   end if;
-  insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description)
+  insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description,
+    wait, by_clock, at_once, per_second, per, each)
   values (version, mutirao.ensure_task(flow, t.name), nth, t."when", nullif(t.depends, 'null'),
-    coalesce(t.fires, case when t."when" is null then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
-    coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description);
+    coalesce(t.fires, case when t."when" is null or t.by_clock then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
+    coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description,
+    t.wait, coalesce(t.by_clock, false), l.at_once, l.per_second, l.per, l.each);
 exception
   when unique_violation then
     perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
   when check_violation then
-    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way', t.name));
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way, limits are more than zero, and each goes with per, by_clock with wait', t.name));
   when data_exception then
     perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
 end $$;
@@ -219,6 +224,7 @@ begin
     insert into mutirao.rule (version, task, position, condition) values (v.id, mutirao.ensure_task(f.id, '_FINAL'), 0, document ->> 'final');
   end if;
   perform mutirao.compile_all(v.id);
+  perform mutirao.define_limits(f.id);
   perform mutirao.show_flow(f.id);
   return v.number;
 end $$;
@@ -238,6 +244,10 @@ begin
 end $$;
 comment on function mutirao.create_flow(text) is 'Makes an empty live flow with a schema of its name, to be defined by writing to its wed_attr and wed_trig.';
 
+create or replace function mutirao.defined_limit(r mutirao.rule) returns jsonb
+language sql immutable
+return nullif(jsonb_strip_nulls(jsonb_build_object('at_once', r.at_once, 'per_second', r.per_second, 'per', r.per, 'each', r.each)), '{}');
+
 -- The definition as a document again, as apply_flow takes it.
 create or replace function mutirao.flow_document(version int) returns jsonb
 language sql stable security definer
@@ -251,7 +261,7 @@ begin atomic
     'tasks', coalesce((
       select jsonb_agg(jsonb_build_object('name', t.name, 'when', r.condition, 'depends', r.depends, 'fires', r.fires, 'timeout', extract(epoch from r.timeout),
         'retries', r.retries, 'backoff', extract(epoch from r.backoff), 'priority', r.priority, 'transactional', r.transactional, 'enabled', r.enabled,
-        'description', r.description) order by r.position)
+        'description', r.description, 'wait', r.wait, 'by_clock', r.by_clock, 'limit', mutirao.defined_limit(r)) order by r.position)
       from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL' where r.version = v.id), '[]'))
   from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = flow_document.version;
 end;

@@ -1,0 +1,205 @@
+"""Tasks that wait for a time in the state: their jobs sleep until then, and follow the state when the time is changed."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from driver import Engine, after, fresh_engine  # noqa: F401 gives the fixture `engine`
+
+TIME = {"type": "timestamp"}
+
+
+async def in_hours(engine: Engine, hours: float) -> str:
+    now: datetime = await engine.one("select mutirao.now()")
+    return (now + timedelta(hours=hours)).astimezone(UTC).isoformat()
+
+
+async def reminder(engine: Engine, **remind: Any) -> None:
+    """An order is reminded of at a time; then somebody writes to the customer."""
+    tasks = {
+        "remind": {"when": "stage = 'ordered'", "wait": "remind_at", "by_clock": True, **remind},
+        "write": after("remind"),
+    }
+    await engine.apply("f", {"stage": "ordered", "remind_at": TIME}, tasks, final="stage = 'written'")
+
+
+async def test_a_clock_ends_a_wait_when_its_time_has_come(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f", remind_at=await in_hours(engine, 24))
+    assert await engine.jobs(order) == {"remind": "waiting"}
+    await engine.advance(hours=23)
+    await engine.tick()
+    assert await engine.jobs(order) == {"remind": "waiting"}
+    await engine.advance(hours=1)
+    await engine.tick()
+    assert await engine.jobs(order) == {"write": "ready"}
+    await engine.do("f", "write", stage="written")
+    assert await engine.status(order) == "closed.completed"
+    assert [(step.kind, step.task, step.writer) for step in await engine.trace(order)][1] == (
+        "finish",
+        "remind",
+        "clock",
+    )
+
+
+async def test_a_task_with_a_function_is_claimed_only_when_its_time_has_come(engine: Engine) -> None:
+    await engine.apply("f", {"n": 0, "at": TIME}, {"step": {"when": "n = 0", "wait": "at"}}, final="n = 1")
+    later = await engine.start("f", at=await in_hours(engine, 1))
+    past = await engine.start("f", at=await in_hours(engine, -1))
+    (job,) = await engine.claim("f", room=9)
+    assert job.instance == past
+    await engine.complete(job, n=1)
+    await engine.advance(hours=1, seconds=1)
+    assert await engine.claim("f", room=9) == []
+    await engine.tick()
+    (job,) = await engine.claim("f", room=9)
+    assert job.instance == later
+    await engine.complete(job, n=1)
+    assert await engine.status(later) == "closed.completed"
+
+
+async def test_a_wait_follows_the_state(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f", remind_at=await in_hours(engine, 24))
+    await engine.set(order, remind_at=await in_hours(engine, 1))
+    await engine.advance(hours=2)
+    await engine.tick()
+    assert await engine.jobs(order) == {"write": "ready"}
+
+
+async def test_a_wait_that_is_put_off_does_not_end_at_the_old_time(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f", remind_at=await in_hours(engine, 1))
+    await engine.set(order, remind_at=await in_hours(engine, 24))
+    await engine.advance(hours=2)
+    await engine.tick()
+    assert await engine.jobs(order) == {"remind": "waiting"}
+
+
+async def test_without_a_time_a_wait_sleeps_until_there_is_one(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f")
+    await engine.advance(hours=24 * 365 * 100)
+    await engine.tick()
+    assert await engine.jobs(order) == {"remind": "waiting"}
+    assert await engine.one("select next_at from mutirao.turn_clock()") is None
+    await engine.set(order, remind_at=await in_hours(engine, -1))
+    await engine.tick()
+    assert await engine.jobs(order) == {"write": "ready"}
+
+
+async def test_a_function_that_became_ready_and_is_put_off_sleeps_again(engine: Engine) -> None:
+    await engine.apply("f", {"n": 0, "at": TIME}, {"step": {"when": "n = 0", "wait": "at"}}, final="n = 1")
+    order = await engine.start("f", at=await in_hours(engine, -1))
+    await engine.set(order, at=await in_hours(engine, 1))
+    assert await engine.claim("f", room=9) == []
+    await engine.set(order, at=await in_hours(engine, -1))
+    assert len(await engine.claim("f", room=9)) == 1
+
+
+async def test_a_date_is_the_beginning_of_that_day_in_utc(engine: Engine) -> None:
+    await engine.apply(
+        "f",
+        {"day": {"type": "date"}, "n": 0},
+        {"step": {"when": "n = 0", "wait": "day", "by_clock": True}},
+        ends="quiet",
+    )
+    tomorrow = await engine.one("select ((mutirao.now() at time zone 'UTC')::date + 1)::text")
+    instance = await engine.start("f", day=tomorrow)
+    due = await engine.one("select due_at from mutirao.job where instance = %s", instance)
+    assert due == datetime.fromisoformat(tomorrow).replace(tzinfo=UTC)
+
+
+async def test_a_suspended_wait_goes_on_sleeping_when_it_is_resumed(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f", remind_at=await in_hours(engine, 5))
+    await engine.suspend(order)
+    assert await engine.jobs(order) == {"remind": "held"}
+    await engine.resume(order)
+    assert await engine.jobs(order) == {"remind": "waiting"}
+    await engine.suspend(order)
+    await engine.advance(hours=6)
+    await engine.tick()
+    assert await engine.jobs(order) == {"remind": "held"}
+    await engine.resume(order)
+    await engine.tick()
+    assert await engine.jobs(order) == {"write": "ready"}
+
+
+async def test_a_wait_can_be_skipped_and_dies_with_its_instance(engine: Engine) -> None:
+    await reminder(engine)
+    hours = await in_hours(engine, 5)
+    skipped, cancelled = await engine.start_many("f", [{"remind_at": hours}, {"remind_at": hours}])
+    await engine.skip(await engine.job(skipped, "remind"))
+    assert await engine.jobs(skipped) == {"write": "ready"}
+    await engine.cancel(cancelled)
+    assert await engine.status(cancelled) == "closed.aborted"
+    assert await engine.one("select count(*) from mutirao.job") == 1
+
+
+async def test_a_wait_that_would_make_the_state_final_while_others_work_is_parked(engine: Engine) -> None:
+    tasks = {"pause": {"when": "true", "wait": "at", "by_clock": True}, "work": "n = 0"}
+    await engine.apply("f", {"n": 0, "at": TIME}, tasks, final="task_pause = 'succeeded'")
+    instance = await engine.start("f", at=await in_hours(engine, -1))
+    await engine.tick()
+    assert await engine.jobs(instance) == {"pause": "parked", "work": "ready"}
+    await engine.do("f", "work", n=1)
+    assert await engine.status(instance) == "closed.completed"
+
+
+async def test_a_wait_fires_once_unless_it_says_otherwise(engine: Engine) -> None:
+    await reminder(engine)
+    order = await engine.start("f", remind_at=await in_hours(engine, -1))
+    await engine.tick()
+    await engine.tick()
+    assert [step.task for step in await engine.trace(order)] == [None, "remind"]
+
+
+async def test_waits_of_one_instance_end_one_after_another(engine: Engine) -> None:
+    tasks = {name: {"when": "n = 0", "wait": "at", "by_clock": True} for name in ("a", "b", "c")}
+    await engine.apply(
+        "f",
+        {"n": 0, "at": TIME},
+        {**tasks, "end": {"depends": {"all": [{"task": t, "state": "succeeded"} for t in tasks]}}},
+        ends="quiet",
+    )
+    instance = await engine.start("f", at=await in_hours(engine, 1))
+    await engine.advance(hours=2)
+    await engine.tick()
+    assert await engine.jobs(instance) == {"end": "ready"}
+    assert [step.fired for step in await engine.trace(instance)] == [["a", "b", "c"], [], [], ["end"]]
+
+
+async def test_many_waits_that_fall_due_at_once_go_in_batches(engine: Engine) -> None:
+    await reminder(engine)
+    await engine.start_many("f", [{"remind_at": await in_hours(engine, 1)}] * 30)
+    await engine.advance(hours=2)
+    done = [await engine.one("select (done ->> 'waits')::int from mutirao.turn_clock(12)") for _ in range(4)]
+    assert done == [12, 12, 6, 0]
+
+
+async def test_a_live_flow_follows_a_wait_that_it_is_given(engine: Engine) -> None:
+    """What its jobs do is decided by the newest version."""
+    await engine.apply(
+        "f", {"stage": "a", "at": TIME}, {"step": {"when": "stage = 'a'", "wait": "at"}}, final="stage = 'b'"
+    )
+    instance = await engine.start("f", at=await in_hours(engine, 1))
+    due = await engine.one("select due_at from mutirao.job where instance = %s", instance)
+    assert due == datetime.fromisoformat((await engine.state(instance))["at"])
+
+
+@pytest.mark.parametrize(
+    ("task", "code", "says"),
+    [
+        (
+            {"wait": "n"},
+            "flow_invalid",
+            '"n", which is of type integer: it must be an attribute of type timestamp or date',
+        ),
+        ({"wait": "m"}, "unknown_attribute", '"m", which is no attribute of the flow'),
+        ({"by_clock": True}, "flow_invalid", "by_clock with wait"),
+    ],
+)
+async def test_a_wait_on_what_is_no_time_is_refused(engine: Engine, task: dict[str, Any], code: str, says: str) -> None:
+    async with engine.refused(code, says):
+        await engine.apply("f", {"n": 0}, {"step": {"when": "n = 0", **task}})
