@@ -179,7 +179,12 @@ def _versions(versions: Sequence[VersionRecord]) -> Any:
 
 def _condition(task: Task) -> str:
     text = task.when if task.depends is None else f"after {_dependency(task.depends)}"
-    return " ".join((text or "").split()) + ("" if task.enabled else "  (switched off)")
+    more = (
+        f"waits for {task.wait}" if task.wait is not None else None,
+        f"at most {render.limit(task.limit)}" if task.limit is not None else None,
+        None if task.enabled else "switched off",
+    )
+    return "".join([" ".join((text or "").split()), *(f"  ({each})" for each in more if each is not None)])
 
 
 def _dependency(node: Dependency) -> str:

@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": ("mutirao.cli.demo", "A tour of twenty seconds: one flow, step by step, in SQL."),
     "flow": ("mutirao.cli.flow", "The definitions: list, show, check, apply."),
     "instance": ("mutirao.cli.instance", "Runs of flows: start, list, show, trace, set, repair, cancel."),
+    "limit": ("mutirao.cli.limit", "How many jobs of a task run: list, set, clear."),
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts."),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from rich import box
 from rich.table import Table
@@ -98,3 +98,23 @@ def duration(length: timedelta) -> str:
     if seconds or not parts:
         parts.append(f"{seconds.seconds + seconds.microseconds / 1_000_000:.6f}".rstrip("0").rstrip(".") + " s")
     return " ".join(parts)
+
+
+class Limited(Protocol):
+    @property
+    def at_once(self) -> int | None: ...
+    @property
+    def per_second(self) -> float | None: ...
+    @property
+    def per(self) -> str | None: ...
+    @property
+    def each(self) -> int | None: ...
+
+
+def limit(limit: Limited) -> str:
+    parts = (
+        f"{limit.at_once:,} at once" if limit.at_once is not None else None,
+        f"{limit.per_second:g} per second" if limit.per_second is not None else None,
+        f"{limit.each:,} at once for each {limit.per}" if limit.each is not None else None,
+    )
+    return ", ".join(part for part in parts if part is not None) or "none"

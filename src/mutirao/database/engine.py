@@ -25,10 +25,10 @@ from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.migrate import ensure_current, upgrade
-from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, TraceRow, VersionRecord
+from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, LimitRecord, TraceRow, VersionRecord
 from mutirao.database.sql import query
 from mutirao.errors import OperatorError, RequestError
-from mutirao.model import Change, Definition, encode_document, from_document
+from mutirao.model import Change, Definition, Limit, encode_document, from_document
 from mutirao.model.name import suggest
 from mutirao.model.plain import encode_plain
 
@@ -366,6 +366,15 @@ class Engine:
     async def skip(self, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
         """End a job as if it had succeeded, with the change given."""
         await self._call("skip", job, encode_plain(change or {}).decode(), reason, self.name)
+
+    async def limit(self, flow: str, task: str, limit: Limit | None) -> None:
+        """Limit the jobs of a task from now on, whatever its definition says; None frees them."""
+        most = limit or Limit()
+        await self._call("limit_task", flow, task, most.at_once, most.per_second, most.per, most.each)
+
+    async def limits(self, flow: str | None = None) -> list[LimitRecord]:
+        """The limits in force, and how far they are used."""
+        return await self._rows(LimitRecord, "limits", {"flow": flow})
 
     async def task_numbers(self, flow: str, tasks: Sequence[str]) -> tuple[dict[str, int], int]:
         """The numbers of these tasks and of their flow, as a worker needs them."""

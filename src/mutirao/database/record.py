@@ -95,3 +95,18 @@ class Backlog:
     waiting: int
     stuck: int
     oldest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRecord:
+    """The limits of a task that are in force, how many of its jobs run and are ready, and whether they were set by hand."""
+
+    flow: str
+    task: str
+    at_once: int | None
+    per_second: float | None
+    per: str | None
+    each: int | None
+    running: int
+    ready: int
+    by_hand: bool

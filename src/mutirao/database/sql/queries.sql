@@ -124,6 +124,18 @@ select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready'
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 group by 1, 2 order by 1, 2
 
+-- limit_task: limits the jobs of a task from now on, whatever its definition says
+select mutirao.limit_task(%s, %s, %s, %s, %s, %s)
+
+-- limits: the limits in force, and how far they are used
+select f.name as flow, n.name as task, t.at_once, t.per_second, t.per, t.each,
+  (select count(*) from mutirao.job j where j.task = t.task and j.status = 'running' and j.slot is not null) as running,
+  (select count(*) from mutirao.job j where j.task = t.task and j.status = 'ready') as ready,
+  jsonb_strip_nulls(jsonb_build_object('at_once', t.at_once, 'per_second', t.per_second, 'per', t.per, 'each', t.each)) is distinct from coalesce(t.defined, '{}') as by_hand
+from mutirao.throttle t join mutirao.flow f on f.id = t.flow join mutirao.task n on n.id = t.task
+where %(flow)s::text is null or f.name = %(flow)s
+order by f.name, n.name
+
 -- unrest: whether something is ready, running, due or behind its version; and in how many seconds the next retry is due
 select
   exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow where j.status in ('ready', 'running') and j.task <> f.exception_task)
