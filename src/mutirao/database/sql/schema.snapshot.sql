@@ -14,6 +14,14 @@ CREATE TYPE mutirao.appetite AS (
 
 COMMENT ON TYPE mutirao.appetite IS 'A worker that gives back ten jobs may have up to ten of those that they fire leased to it as they are made, without a claim. Never more than it gave, so that others get their share, and none below the floor: the highest priority that is waiting for it.';
 
+CREATE TYPE mutirao.batch_outcome AS (
+	instance bigint,
+	code text,
+	message text
+);
+
+COMMENT ON TYPE mutirao.batch_outcome IS 'An instance to which it was not done: refused with this code, or without one, because there was nothing to do.';
+
 CREATE TYPE mutirao.condition AS (
 	function text,
 	arguments text[]
@@ -164,6 +172,47 @@ CREATE TYPE mutirao.work AS (
 
 COMMENT ON TYPE mutirao.work IS 'held: the tasks that may not fire now, because a job of theirs keeps its place or they fire once and have.';
 
+CREATE TABLE mutirao.batch (
+    id bigint NOT NULL,
+    kind text NOT NULL,
+    flow integer,
+    filter jsonb NOT NULL,
+    arguments jsonb NOT NULL,
+    function text,
+    names text[],
+    status text DEFAULT 'running'::text NOT NULL,
+    after bigint DEFAULT 0 NOT NULL,
+    bound bigint NOT NULL,
+    busy bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    total bigint,
+    done bigint DEFAULT 0 NOT NULL,
+    skipped bigint DEFAULT 0 NOT NULL,
+    refused bigint DEFAULT 0 NOT NULL,
+    made_by text NOT NULL,
+    reason text,
+    made_at timestamp with time zone NOT NULL,
+    stepped_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    note text,
+    CONSTRAINT batch_status_check CHECK ((status = ANY (ARRAY['running'::text, 'stopped'::text, 'finished'::text, 'failed'::text])))
+);
+
+COMMENT ON TABLE mutirao.batch IS 'Something that is done to all instances a filter chooses: who wanted it, why, how far it has come. Never deleted.';
+
+COMMENT ON COLUMN mutirao.batch.function IS 'The compiled `where` of its filter, and in `names` what it takes; the function lives as long as the batch runs.';
+
+COMMENT ON COLUMN mutirao.batch.after IS 'How far it has come: the highest instance it has looked at.';
+
+COMMENT ON COLUMN mutirao.batch.bound IS 'The highest instance when it was made: what starts later is none of its business.';
+
+COMMENT ON COLUMN mutirao.batch.busy IS 'Instances that somebody was writing when their turn came: it comes back to them at the end.';
+
+COMMENT ON COLUMN mutirao.batch.total IS 'How many the filter chose when it was made.';
+
+COMMENT ON COLUMN mutirao.batch.skipped IS 'There was nothing to do: it had ended, or did not fit the filter any more, when its turn came.';
+
+COMMENT ON COLUMN mutirao.batch.note IS 'The error that made it fail, or who stopped it.';
+
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
     task integer NOT NULL,
@@ -218,17 +267,6 @@ COMMENT ON COLUMN mutirao.rule.per_second IS 'So many jobs of it begin in any se
 
 COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each value of the attribute `per`, at most.';
 
-CREATE TABLE mutirao.attribute (
-    version integer NOT NULL,
-    name text NOT NULL,
-    "position" integer NOT NULL,
-    type text DEFAULT 'text'::text NOT NULL,
-    default_value jsonb,
-    searchable boolean DEFAULT false NOT NULL,
-    required boolean DEFAULT false NOT NULL,
-    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
-);
-
 CREATE TABLE mutirao.flow (
     id integer NOT NULL,
     name text NOT NULL,
@@ -246,14 +284,6 @@ COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow th
 COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
 
 COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
-
-CREATE TABLE mutirao.task (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    name text NOT NULL
-);
-
-COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
 
 CREATE TABLE mutirao.version (
     id integer NOT NULL,
@@ -291,6 +321,25 @@ COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that som
 COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
 
 COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
+
+CREATE TABLE mutirao.attribute (
+    version integer NOT NULL,
+    name text NOT NULL,
+    "position" integer NOT NULL,
+    type text DEFAULT 'text'::text NOT NULL,
+    default_value jsonb,
+    searchable boolean DEFAULT false NOT NULL,
+    required boolean DEFAULT false NOT NULL,
+    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
+);
+
+CREATE TABLE mutirao.task (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    name text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
 
 CREATE TABLE mutirao.throttle (
     task integer NOT NULL,
@@ -444,6 +493,24 @@ CREATE SEQUENCE mutirao.attempt_number
     NO MAXVALUE
     CACHE 1;
 
+ALTER TABLE mutirao.batch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE mutirao.batch_refusal (
+    batch bigint NOT NULL,
+    instance bigint NOT NULL,
+    code text NOT NULL,
+    message text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.batch_refusal IS 'Instances to which it could not be done, the first thousand of a batch.';
+
 CREATE TABLE mutirao.callable (
     function name NOT NULL,
     level text NOT NULL,
@@ -573,6 +640,12 @@ ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 ALTER TABLE ONLY mutirao.attribute
     ADD CONSTRAINT attribute_pkey PRIMARY KEY (version, name);
 
+ALTER TABLE ONLY mutirao.batch
+    ADD CONSTRAINT batch_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.batch_refusal
+    ADD CONSTRAINT batch_refusal_pkey PRIMARY KEY (batch, instance);
+
 ALTER TABLE ONLY mutirao.callable
     ADD CONSTRAINT callable_pkey PRIMARY KEY (function);
 
@@ -642,6 +715,8 @@ ALTER TABLE ONLY mutirao.version
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_pkey PRIMARY KEY (id);
 
+CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
+
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
 CREATE INDEX job_lease ON mutirao.job USING btree (lease_until) WHERE (status = 'running'::mutirao.job_status);
@@ -658,6 +733,12 @@ CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
 ALTER TABLE ONLY mutirao.attribute
     ADD CONSTRAINT attribute_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.batch
+    ADD CONSTRAINT batch_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.batch_refusal
+    ADD CONSTRAINT batch_refusal_batch_fkey FOREIGN KEY (batch) REFERENCES mutirao.batch(id);
 
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

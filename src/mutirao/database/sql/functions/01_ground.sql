@@ -30,7 +30,9 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('not_suspended',       'MU216', 'the instance is not suspended'),
   ('wrong_call',          'MU217', 'the arguments of a call do not fit together'),
   ('attempt_missing',     'MU218', 'UPDATE wed_flow without a job taken'),
-  ('changed_meanwhile',   'MU219', 'somebody else wrote the same attributes since they were read')
+  ('changed_meanwhile',   'MU219', 'somebody else wrote the same attributes since they were read'),
+  ('unknown_version',     'MU230', 'the flow has no version of that number'),
+  ('unknown_batch',       'MU231', 'there is no such batch')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void

@@ -44,28 +44,49 @@ language sql stable
 return (select v from mutirao.flow f join mutirao.version v on v.id = case when f.live then f.version else version_of.version end where f.id = version_of.flow);
 comment on function mutirao.version_of(int, int) is 'The version that an instance goes by which was last written under `version`.';
 
--- One write without a job. The row `w` comes with what the instance is to become; here it gets what follows from that.
+-- Writes without a job, one an instance. Each row comes with what its instance is to become; here it gets what follows from that.
+create or replace function mutirao.write_all(writes mutirao.work[]) returns setof mutirao.settled
+language plpgsql as $$
+declare
+  work mutirao.work[];
+  versions int[];
+  refused mutirao.settled[];
+  unblocked bigint[];
+begin
+  select array_agg(row(w.n, w.kind, w.instance, w.flow, v.id, w.job, w.task, w.attempt, w.cause, w.change,
+      case when w.version = v.id then w.state else v.defaults || w.state end || coalesce(w.change, '{}'), w.pending, w.failed, w.fired, w.reached,
+      case when w.version = v.id then w.latest else mutirao.latest_from(w.instance, w.latest, v.named) end,
+      coalesce(w.held, w.pending || w.failed || w.fired), w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work
+      order by v.id, w.instance),
+    array_agg(distinct v.id)
+    into work, versions
+  from unnest(writes) w join mutirao.flow f on f.id = w.flow join mutirao.version v on v.id = case when f.live then f.version else w.version end;
+  if work is null then return; end if;
+  select array_agg(s) into refused from mutirao.settle(work, versions, null) s where s.kind = 'refused';
+  select array_agg(i.id) into unblocked from mutirao.instance i
+  where i.id = any (array(select w.instance from unnest(work) w)) and i.parked > 0 and i.hold is null
+    and not exists (select from unnest(refused) r where r.instance = i.id);
+  if unblocked is not null then
+    perform mutirao.finish_parked(unblocked);
+  end if;
+  return query select * from unnest(refused);
+end $$;
+comment on function mutirao.write_all(mutirao.work[]) is 'Writes without a job, one row an instance, which must be locked. Answers those that are refused.';
+
+create or replace function mutirao.refusal_words(refused mutirao.settled) returns text
+language sql stable
+return format('instance %s: %s', refused.instance, coalesce(
+  case when refused.note ->> 'task' is not null then format('condition of %s: ', refused.note ->> 'task') else '' end || (refused.note ->> 'error'),
+  'the state would be final while jobs are pending; wait for them, or cancel the instance'));
+
 create or replace function mutirao.write(w mutirao.work) returns void
 language plpgsql as $$
 declare
   refused mutirao.settled;
-  v mutirao.version := mutirao.version_of(w.flow, w.version);
 begin
-  if v.id <> w.version then
-    w.version := v.id;
-    w.state := v.defaults || w.state;
-    w.latest := mutirao.latest_from(w.instance, w.latest, v.named);
-  end if;
-  w.state := case when w.change is null then w.state else w.state || w.change end;
-  w.held := coalesce(w.held, w.pending || w.failed || w.fired);
-  select * into refused from mutirao.settle(array[w], array[w.version], null) s where s.kind = 'refused';
+  select * into refused from mutirao.write_all(array[w]);
   if found then
-    perform mutirao.refuse(refused.note ->> 'code', format('instance %s: %s', w.instance, coalesce(
-      case when refused.note ->> 'task' is not null then format('condition of %s: ', refused.note ->> 'task') else '' end || (refused.note ->> 'error'),
-      'the state would be final while jobs are pending; wait for them, or cancel the instance')));
-  end if;
-  if exists (select from mutirao.instance i where i.id = w.instance and i.parked > 0 and i.hold is null) then
-    perform mutirao.finish_parked(array[w.instance]);
+    perform mutirao.refuse(refused.note ->> 'code', mutirao.refusal_words(refused));
   end if;
 end $$;
 
@@ -118,73 +139,100 @@ begin
   perform mutirao.show_exceptions(array[i.id]);
 end $$;
 
+-- What follows is done to many instances at once. They must be locked, and none of them cancelled before.
+create or replace function mutirao.cancel_instances(instances bigint[], writer text, reason text) returns void
+language plpgsql as $$
+begin
+  delete from mutirao.job j using mutirao.flow f
+  where j.instance = any (instances) and f.id = j.flow and (j.status <> 'running' or j.task = f.exception_task);
+  perform mutirao.write_all(array(
+    select row(1, 'cancel', i.id, i.flow, i.version, null, null, null, null, null, i.state,
+      array(select j.task from mutirao.job j where j.instance = i.id), '{}', i.fired, i.reached, i.latest, null,
+      0, null, 'cancelled', i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work
+    from mutirao.instance i where i.id = any (instances)));
+end $$;
+
 create or replace function mutirao.cancel_instance(instance bigint, writer text, reason text) returns void
 language plpgsql as $$
-declare
-  i mutirao.instance := mutirao.lock_instance(instance);
-  w mutirao.work := mutirao.work_of(i, 'cancel', writer, mutirao.note(reason));
 begin
-  delete from mutirao.job j using mutirao.flow f where j.instance = i.id and f.id = i.flow and (j.status <> 'running' or j.task = f.exception_task);
-  w.pending := array(select j.task from mutirao.job j where j.instance = i.id);
-  w.failed := '{}';
-  w.parked := 0;
-  w.reasons := null;
-  w.hold := 'cancelled';
-  perform mutirao.write(w);
+  perform mutirao.lock_instance(instance);
+  perform mutirao.cancel_instances(array[instance], writer, reason);
 end $$;
+
+create or replace function mutirao.hold_instances(instances bigint[], kind text, writer text, reason text) returns void
+language plpgsql as $$
+declare
+  flows int[];
+begin
+  if kind = 'suspend' then
+    update mutirao.job j set status = 'held', due_at = null where j.instance = any (instances) and j.status in ('ready', 'waiting');
+  else
+    with moved as (update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'held' returning j.flow)
+    select array_agg(distinct m.flow) into flows from moved m;
+    if flows is not null then
+      perform mutirao.wake(flows);
+    end if;
+  end if;
+  perform mutirao.write_all(array(
+    select row(1, hold_instances.kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
+      i.parked, i.reasons, case when hold_instances.kind = 'suspend' then 'suspended' end, i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work
+    from mutirao.instance i where i.id = any (instances)));
+end $$;
+comment on function mutirao.hold_instances(bigint[], text, text, text) is 'Suspends or resumes many instances.';
 
 create or replace function mutirao.suspend_instance(instance bigint, writer text, reason text) returns void
 language plpgsql as $$
-declare
-  w mutirao.work := mutirao.work_of(mutirao.lock_instance(instance), 'suspend', writer, mutirao.note(reason));
 begin
-  update mutirao.job j set status = 'held', due_at = null where j.instance = suspend_instance.instance and j.status in ('ready', 'waiting');
-  w.hold := 'suspended';
-  perform mutirao.write(w);
+  perform mutirao.lock_instance(instance);
+  perform mutirao.hold_instances(array[instance], 'suspend', writer, reason);
 end $$;
 
 create or replace function mutirao.resume_instance(instance bigint, writer text, reason text) returns void
 language plpgsql as $$
 declare
   i mutirao.instance := mutirao.lock_instance(instance);
-  w mutirao.work := mutirao.work_of(i, 'resume', writer, mutirao.note(reason));
 begin
   if i.hold is null then
     perform mutirao.refuse('not_suspended', format('instance %s is %s: only a suspended instance is resumed', i.id, i.status));
   end if;
-  update mutirao.job j set status = 'ready' where j.instance = i.id and j.status = 'held';
-  perform mutirao.wake(array[i.flow]);
-  w.hold := null;
-  perform mutirao.write(w);
+  perform mutirao.hold_instances(array[instance], 'resume', writer, reason);
 end $$;
+
+-- One job an instance.
+create or replace function mutirao.retry_jobs(jobs bigint[], writer text, reason text) returns void
+language plpgsql as $$
+declare
+  writes mutirao.work[];
+  retried bigint[];
+begin
+  select array_agg(row(1, 'retry', i.id, i.flow, i.version, j.id, j.task, null, null, null, i.state,
+      case when f.failed then i.pending || j.task else i.pending end, case when f.failed then array_remove(i.failed, j.task) else i.failed end, i.fired,
+      case when f.failed then mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'ready') else i.reached end,
+      case when f.failed then mutirao.latest_with(i.latest, v.named, array[j.task], 'ready') else i.latest end, null,
+      i.parked, case when f.failed then mutirao.reasons_without(i.reasons, array[j.id]) else i.reasons end, i.hold, i.firings, i.priority, i.started_at,
+      writer, mutirao.note(reason))::mutirao.work),
+    array_agg(i.id)
+    into writes, retried
+  from mutirao.job j join mutirao.instance i on i.id = j.instance cross join lateral (select j.status = 'failed' as failed) f
+  cross join lateral mutirao.version_of(i.flow, i.version) v
+  where j.id = any (jobs);
+  update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status, due_at = null, failures = 0, losses = 0
+  from mutirao.instance i where j.id = any (jobs) and i.id = j.instance;
+  perform mutirao.wake(array(select distinct w.flow from unnest(writes) w));
+  perform mutirao.write_all(writes);
+  perform mutirao.show_exceptions(retried);
+end $$;
+comment on function mutirao.retry_jobs(bigint[], text, text) is 'Tries jobs again that have failed or wait for another try, at most one of each instance.';
 
 create or replace function mutirao.retry_job(job bigint, writer text, reason text) returns void
 language plpgsql as $$
 declare
   j mutirao.job := mutirao.lock_job(job);
-  i mutirao.instance;
-  v mutirao.version;
-  w mutirao.work;
 begin
   if j.status not in ('failed', 'waiting') then
     perform mutirao.refuse('job_not_failed', format('job %s is %s: only a job that has failed or waits for another try is retried', job, j.status));
   end if;
-  select * into i from mutirao.instance x where x.id = j.instance;
-  update mutirao.job x set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status, due_at = null, failures = 0, losses = 0 where x.id = j.id;
-  perform mutirao.wake(array[j.flow]);
-  w := mutirao.work_of(i, 'retry', writer, mutirao.note(reason));
-  w.job := j.id;
-  w.task := j.task;
-  if j.status = 'failed' then
-    w.pending := i.pending || j.task;
-    w.failed := array_remove(i.failed, j.task);
-    v := mutirao.version_of(i.flow, i.version);
-    w.reached := mutirao.reached_with(mutirao.terms_without(i.reached, array[j.task]), v.terms, array[j.task], 'ready');
-    w.latest := mutirao.latest_with(i.latest, v.named, array[j.task], 'ready');
-    w.reasons := mutirao.reasons_without(i.reasons, array[j.id]);
-  end if;
-  perform mutirao.write(w);
-  perform mutirao.show_exceptions(array[i.id]);
+  perform mutirao.retry_jobs(array[job], writer, reason);
 end $$;
 
 -- The job ends as if it had succeeded, with the change given. In this one look its task is held, or it would fire again at once

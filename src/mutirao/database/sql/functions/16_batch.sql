@@ -1,0 +1,134 @@
+-- Batches: one thing done to all instances that a filter chooses, a few at a time, by whoever is there to do it.
+--
+-- A batch is a row that says what, to which, and how far it has come. Any process takes it one step further in one short transaction:
+-- it locks the row (a second one passes on), picks the next instances by number, locks those that nobody is writing, asks the filter
+-- again, acts, and moves the cursor. Killed at any statement, nothing is half done. Instances that were busy are kept in a list and come
+-- back at the end. Clocks drive every running batch, so it goes on when whoever made it is gone.
+--
+-- To add a kind:
+--   1. a line in mutirao.batch_kinds: its name; whether it acts on `open` or `closed` instances; how many a step takes at most (a step must
+--      stay well below 200 ms); the arguments it takes; the function that makes it, where mutirao.make_batch is not to (or null)
+--   2. a function mutirao.batch_<kind>(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
+-- It is given instances that are locked (`for no key update`, in mutirao.closed `for update`), fit the filter and are not being cancelled, and
+-- acts on all of them in a few statements. It answers only those it did not act on: refused with a code and a message, or without
+-- a code because there was nothing to do. It may also raise a refusal: then its work is undone and it is called again with fewer, until
+-- the refused ones are found. Any other error ends the batch as `failed`; it can be resumed. Who makes batches from SQL of his own
+-- calls mutirao.new_batch.
+--
+-- Its neighbours: which instances a filter chooses (27_batch_filter.sql), how a batch is made, stopped and resumed (25_batch_make.sql), what the
+-- kinds do (26_batch_kind.sql).
+
+create or replace function mutirao.batch_kinds() returns table (kind text, acts_on text, most int, takes text[], made_by text)
+language sql immutable as $$
+  values
+    ('cancel',  'open', 200, '{}'::text[], null),
+    ('suspend', 'open', 200, '{}', null),
+    ('resume',  'open', 200, '{}', null),
+    ('set',     'open', 200, '{change}', null),
+    ('repair',  'open', 50,  '{change}', null),
+    ('retry',   'open', 200, '{}', null),
+    ('skip',    'open', 50,  '{change}', null)
+$$;
+
+-- Who waits here for an instance would have others wait for what it holds already.
+create or replace function mutirao.lock_free(acts_on text, instances bigint[]) returns bigint[]
+language plpgsql as $$
+begin
+  if acts_on = 'open' then
+    return array(select i.id from mutirao.instance i where i.id = any (instances) order by i.id for no key update skip locked);
+  end if;
+  return array(select c.id from mutirao.closed c where c.id = any (instances) order by c.id for update skip locked);
+end $$;
+
+-- All of them in one go. Only where that is refused it is taken apart, half by half, until what is refused is found.
+create or replace function mutirao.act(b mutirao.batch, instances bigint[]) returns mutirao.batch_outcome[]
+language plpgsql as $$
+declare
+  half int := cardinality(instances) / 2;
+  outcomes mutirao.batch_outcome[] := '{}';
+begin
+  if instances = '{}' then return outcomes; end if;
+  begin
+    execute format('select coalesce(array_agg(o), ''{}'') from mutirao.batch_%s($1, $2) o', b.kind) into outcomes using b, instances;
+    return outcomes;
+  exception when others then
+    if sqlstate not like 'MU%' then raise; end if;
+    outcomes := array[row(instances[1], split_part(sqlerrm, ': ', 1), substr(sqlerrm, strpos(sqlerrm, ': ') + 2))::mutirao.batch_outcome];
+  end;
+  if half = 0 then return outcomes; end if;
+  return mutirao.act(b, instances[:half]) || mutirao.act(b, instances[half + 1:]);
+end $$;
+
+create or replace function mutirao.take_step(b mutirao.batch, room int) returns int
+language plpgsql as $$
+declare
+  k record;
+  is_scanning boolean := b.after < b.bound and cardinality(b.busy) < 10000;
+  next bigint[];
+  fit record;
+  free bigint[];
+  outcomes mutirao.batch_outcome[];
+  not_done int;
+begin
+  select x.acts_on, least(room, x.most) as room into k from mutirao.batch_kinds() x where x.kind = b.kind;
+  if is_scanning then
+    next := mutirao.next_instances(b, k.acts_on, 20 * k.room);
+    fit := mutirao.fit_filter(b, k.acts_on, next);
+    -- What it raises on is picked too, to be locked, asked once more and told.
+    fit.fitting := array(select n from unnest(fit.fitting || fit.raising) n order by n limit k.room);
+    b.after := case
+      when cardinality(fit.fitting) = k.room then fit.fitting[k.room]
+      when cardinality(next) < 20 * k.room then b.bound
+      else next[cardinality(next)] end;
+    next := fit.fitting;
+  else
+    next := b.busy[:k.room];
+    b.busy := b.busy[k.room + 1:];
+  end if;
+  free := mutirao.lock_free(k.acts_on, next);
+  -- A new statement, and so a new snapshot: from here on everything about these instances is ours.
+  b.busy := b.busy || mutirao.fit_plainly(b, k.acts_on, array(select n from unnest(next) n where n <> all (free)));
+  fit := mutirao.fit_filter(b, k.acts_on, free);
+  outcomes := mutirao.act(b, fit.fitting) || array(
+    select row(r, 'condition_failed', 'the `where` of the filter raises an error on its state')::mutirao.batch_outcome from unnest(fit.raising) r);
+  not_done := (select count(*) from unnest(outcomes) o where o.code is not null);
+  insert into mutirao.batch_refusal (batch, instance, code, message)
+  select b.id, o.instance, o.code, o.message from unnest(outcomes) o where o.code is not null order by o.instance limit greatest(1000 - b.refused, 0)
+  on conflict do nothing;
+  update mutirao.batch x set after = b.after, busy = b.busy, stepped_at = mutirao.now(), refused = x.refused + not_done,
+    done = x.done + cardinality(fit.fitting) + cardinality(fit.raising) - cardinality(outcomes),
+    skipped = x.skipped + cardinality(outcomes) - not_done + cardinality(free) - cardinality(fit.fitting) - cardinality(fit.raising)
+  where x.id = b.id;
+  if b.after >= b.bound and b.busy = '{}' then
+    perform mutirao.end_batch(b, 'finished', null);
+  end if;
+  return cardinality(free);
+end $$;
+
+create or replace function mutirao.step_batch(batch bigint, room int default 200) returns int
+language plpgsql security definer as $$
+declare
+  b mutirao.batch;
+begin
+  select * into b from mutirao.batch x where x.id = step_batch.batch and x.status = 'running' for update skip locked;
+  if not found then return null; end if;
+  return mutirao.take_step(b, greatest(room, 1));
+exception
+  when deadlock_detected or serialization_failure or lock_not_available or operator_intervention or insufficient_resources then
+    raise;  -- it may well go better next time
+  when others then
+    perform mutirao.end_batch(b, 'failed', sqlerrm);
+    return 0;
+end $$;
+comment on function mutirao.step_batch(bigint, int) is
+  'Takes a running batch one step further, in one short transaction. Answers to how many instances it came; null when it is not running, or another is at it.';
+
+create or replace function mutirao.clock_batches(room int, out done int, out next_at timestamptz)
+language plpgsql as $$
+declare
+  longest_ago bigint := (select x.id from mutirao.batch x where x.status = 'running' order by x.stepped_at limit 1 for update skip locked);
+begin
+  done := coalesce(mutirao.step_batch(longest_ago, room), 0);
+  -- Not at full speed: a batch is there to be done, not to be in the way.
+  next_at := case when exists (select from mutirao.batch x where x.status = 'running') then mutirao.now() + interval '50 milliseconds' end;
+end $$;
