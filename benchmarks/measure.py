@@ -66,7 +66,7 @@ def engine_rate(server: BenchServer, work: str, instances: int, workers: int, *,
     meter = NoiseMeter(server.processes)
     began = time.perf_counter()
     with _working(url, work, workers) as processes, psycopg.connect(url, autocommit=True) as probe:
-        _wait_until_done(probe, processes)
+        _wait_until_done(probe, processes, min(ids))
         seconds = time.perf_counter() - began
     noise = meter.read()
     details = {"seconds": seconds, "seconds_between_finishes": _verify(url, kind, ids)}
@@ -97,10 +97,10 @@ def _working(url: str, work: str, workers: int) -> Iterator[Sequence[BaseProcess
             process.join()
 
 
-def _wait_until_done(probe: psycopg.Connection[Any], processes: Sequence[BaseProcess]) -> None:
-    """Open instances leave their table when they end: an empty one is found out for next to nothing."""
+def _wait_until_done(probe: psycopg.Connection[Any], processes: Sequence[BaseProcess], since: int) -> None:
+    """Open instances leave their table when they end: that none of ours is left is found out for next to nothing."""
     deadline = time.monotonic() + _PATIENCE
-    while _one(probe, "select exists (select from mutirao.instance)"):
+    while _one(probe, "select exists (select from mutirao.instance where id >= %s)", since):
         if not all(process.is_alive() for process in processes):
             raise BrokenRunError("a worker ended before its work was done")
         if time.monotonic() > deadline:

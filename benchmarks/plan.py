@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.history import make_history
+from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
 from benchmarks.server import BenchServer
 from benchmarks.work import WORKS
@@ -22,6 +22,9 @@ THROUGHPUT_GOALS: dict[str, tuple[float | None, float | None]] = {
 }
 # Throughput within 15 % of that of the small flow on an empty database.
 UNDISTURBED = 0.85
+# A limit may cost the tasks that have one a fifth, and the others nothing that could be measured; sleepers next to nothing.
+LIMITED = 0.8
+BESIDE = 0.95
 # One instance on an idle engine: its median against the yardstick's, and the slowest in a hundred against its own median.
 IDLE_P50 = 2.5
 IDLE_P99 = 3.0
@@ -39,6 +42,7 @@ class Size:
 
     instances: int = 10_000
     history: int = 1_000_000
+    schedules: int = 10_000
     runs: int = 3
 
 
@@ -109,6 +113,8 @@ def plan(size: Size) -> list[Case]:
         *(Case(name, both, partial(_throughput, name=name)) for name in THROUGHPUT_GOALS),
         Case("conditions", both, _conditions),
         Case("history", both, _history),
+        Case("limits", 3 * both, _limits),
+        Case("sleepers", both, _sleepers),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
     ]
@@ -147,6 +153,28 @@ def _history(bench: Bench) -> list[Comparison]:
         old = partial(fresh, url=url)
         found.append(_rates(bench, ("history", title, workers, UNDISTURBED), old, ("empty", fresh)))
     bench.server.drop("history")
+    return found
+
+
+def _limits(bench: Bench) -> list[Comparison]:
+    found = []
+    for name, goal in (("limited", LIMITED), ("limited_each", LIMITED), ("beside_limits", BESIDE)):
+        for workers in (1, 2):
+            ours, free = (
+                partial(engine_rate, bench.server, work, bench.size.instances, workers) for work in (name, "five")
+            )
+            found.append(_rates(bench, ("limits", WORKS[name].title, workers, goal), ours, ("without", free)))
+    return found
+
+
+def _sleepers(bench: Bench) -> list[Comparison]:
+    url = make_sleepers(bench.server, bench.size.history, bench.say)
+    title = f"beside {bench.size.history:,} sleeping waits and {bench.size.schedules:,} schedules"
+    found = []
+    for workers in (1, 2):
+        empty = partial(engine_rate, bench.server, "five", bench.size.instances, workers)
+        found.append(_rates(bench, ("sleepers", title, workers, BESIDE), partial(empty, url=url), ("empty", empty)))
+    bench.server.drop("sleepers")
     return found
 
 

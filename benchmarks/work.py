@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from typing import Any
 
-from mutirao import Change, Flow, FlowBuilder, Job
+from mutirao import Change, Flow, FlowBuilder, Job, Limit
 from mutirao.database.engine import Engine
 from mutirao.worker import Worker
 
@@ -54,6 +54,29 @@ def _five_steps(name: str, step: Callable[..., Any] = _step) -> FlowBuilder:
     for k in range(STEPS):
         builder.task(f"step_{k}", step, when=f"k = {k}")
     return builder
+
+
+def _limited() -> FlowBuilder:
+    """Five steps, each with a limit that is never reached: what is measured is the cost of watching it."""
+    builder = FlowBuilder("limited").attribute("inst", "integer").attribute("k", "integer", default=0)
+    builder.attribute("v", "integer", default=0).final(f"k = {STEPS}")
+    for k in range(STEPS):
+        builder.task(f"step_{k}", _step, when=f"k = {k}", limit=Limit(at_once=1_000_000, per_second=1_000_000))
+    return builder
+
+
+def _limited_each() -> FlowBuilder:
+    """Five steps, each with a limit for each of fifty customers that is never reached."""
+    builder = FlowBuilder("limited_each").attribute("inst", "integer").attribute("k", "integer", default=0)
+    builder.attribute("v", "integer", default=0).attribute("customer", "integer").final(f"k = {STEPS}")
+    for k in range(STEPS):
+        builder.task(f"step_{k}", _step, when=f"k = {k}", limit=Limit(per="customer", each=1_000_000))
+    return builder
+
+
+def _sleeper() -> FlowBuilder:
+    builder = FlowBuilder("sleeper").attribute("due", "timestamp")
+    return builder.task("sleep", when="due is not null", wait="due", by_clock=True)
 
 
 def _many_conditions() -> FlowBuilder:
@@ -139,6 +162,10 @@ def _numbered(flow: type[Flow]) -> Callable[[int], Iterable[Flow]]:
     return lambda count: (flow(inst=n) for n in range(count))
 
 
+def _of_customers(flow: type[Flow]) -> Callable[[int], Iterable[Flow]]:
+    return lambda count: (flow(inst=n, customer=n % 50) for n in range(count))
+
+
 def _with_letter(flow: type[Flow]) -> Callable[[int], Iterable[Flow]]:
     letter = _letters()
     return lambda count: (flow(inst=n, letter=letter()) for n in range(count))
@@ -167,6 +194,14 @@ def _make() -> Iterable[Work]:
     yield Work("mixed", "ten different flows mixed", ten, _mixed(ten))
     yield Work("failing", "10 % of the steps fail once", (failing,), _numbered(failing))
     yield Work("blocking", "five steps in blocking functions", (blocking,), _numbered(blocking))
+    limited, limited_each = _limited().build(), _limited_each().build()
+    sleeper = _sleeper().build()
+    yield Work("limited", "five steps, each with a limit on all", (limited,), _numbered(limited))
+    yield Work(
+        "limited_each", "five steps, each with a limit for each customer", (limited_each,), _of_customers(limited_each)
+    )
+    yield Work("beside_limits", "five steps beside a flow with limits", (small, limited), _numbered(small))
+    yield Work("beside_sleepers", "five steps beside sleeping instances", (small, sleeper), _numbered(small))
     yield Work("conditions", f"a flow of {_CONDITIONS} conditions", (many,), _numbered(many))
 
 

@@ -1,0 +1,68 @@
+"""Limits with many workers at once: never more than allowed, and nobody is forgotten."""
+
+import asyncio
+from collections import Counter
+
+from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
+from probe import run, session
+from worker_stage import stage_on
+
+from mutirao import Change, Flow, Limit, task
+
+MOST = 3
+_inside: Counter[str] = Counter()
+_highest: Counter[str] = Counter()
+
+
+class Call(Flow):
+    """Counts how many of its jobs are inside user code at once, in all and for each customer."""
+
+    customer: str
+    calls: int = 3
+    final = "calls = 0"
+
+    @task(when="calls > 0", limit=Limit(at_once=MOST, per="customer", each=1))
+    async def call(self) -> Change:
+        for name in ("all", self.customer):
+            _inside[name] += 1
+            _highest[name] = max(_highest[name], _inside[name])
+        await asyncio.sleep(0)
+        for name in ("all", self.customer):
+            _inside[name] -= 1
+        return {"calls": self.calls - 1}
+
+
+async def test_workers_never_do_more_at_once_than_the_limit_allows(database_url: str) -> None:
+    _inside.clear()
+    _highest.clear()
+    async with stage_on(database_url) as stage:
+        await stage.engine.apply(Call)
+        await stage.engine.start_many([Call(customer=name) for name in "aaaaaaaabbbbccd"])
+        async with stage.working(Call, name="one"), stage.working(Call, name="two"), stage.working(Call, name="three"):
+            await stage.all_close("call", 15)
+    assert set(_inside.values()) == {0}
+    assert _highest["all"] == MOST
+    assert {_highest[name] for name in "abcd"} == {1}
+
+
+async def test_a_claim_in_an_open_transaction_delays_others_but_stops_nobody(engine: Engine) -> None:
+    tasks = {"call": {"when": "n = 0", "limit": {"at_once": 5}}, "free": "n = 0"}
+    await engine.apply("f", {"n": 0}, tasks, final="n = 1")
+    await engine.start_many("f", [{}] * 4)
+    (limited,) = await engine.tasks("f", "call")
+    async with session(engine) as slow:
+        await run(slow, "select job from mutirao.claim('slow', %s::int[], 1)", [limited])
+        jobs = await engine.claim("f", room=9)
+        assert [job.task for job in jobs] == ["free"] * 4
+        await slow.commit()
+    assert len(await engine.claim("f", room=9)) == 3
+
+
+async def test_what_a_session_that_died_had_claimed_is_free_again(engine: Engine) -> None:
+    await engine.apply("f", {"n": 0}, {"call": {"when": "n = 0", "limit": {"at_once": 1}}}, final="n = 1")
+    await engine.start_many("f", [{}] * 2)
+    tasks = list(await engine.tasks("f"))
+    async with session(engine) as dies:
+        assert len(await run(dies, "select job from mutirao.claim('w', %s::int[], 5)", tasks)) == 1
+        await dies.rollback()
+    assert len(await engine.claim("f", room=5)) == 1
