@@ -45,6 +45,7 @@ READING = [
     "select mutirao.now()",
     "select * from mutirao.task_ids('f')",
     "select mutirao.flow_document(version) from mutirao.flow",
+    "select * from mutirao.instance i, mutirao.why(i.id)",
 ]
 WORKING = [
     "select mutirao.start('f')",
@@ -55,6 +56,8 @@ WORKING = [
     "select * from mutirao.renew('{}', '{}')",
     "select * from mutirao.release('{}', '{}')",
     "select * from mutirao.turn_clock()",
+    "select mutirao.announce('me', '{3}')",
+    "select mutirao.leave('me')",
 ]
 DEFINING = [
     "insert into g.wed_attr (aname) values ('b')",
@@ -72,6 +75,7 @@ NEVER = [
     "select mutirao.settle('{}', '{}', null)",
     "select mutirao.condition_function('x', 'true', '{}', '{}')",
     "select mutirao_rule.look_1('{}')",
+    "select mutirao.ask('true', 'pg_class', null)",
     "create table mutirao.mine ()",
     "create table f.mine ()",
     "update mutirao.test_clock set ahead = '1 year'",

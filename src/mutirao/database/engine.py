@@ -24,8 +24,18 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
+from mutirao.database.explanation import Why
 from mutirao.database.migrate import ensure_current, upgrade
-from mutirao.database.record import Backlog, FlowRecord, Instance, JobRecord, LimitRecord, TraceRow, VersionRecord
+from mutirao.database.record import (
+    Backlog,
+    FlowRecord,
+    Instance,
+    JobRecord,
+    LimitRecord,
+    TraceRow,
+    VersionRecord,
+    WorkerRecord,
+)
 from mutirao.database.sql import query
 from mutirao.errors import OperatorError, RequestError
 from mutirao.model import Change, Definition, Limit, encode_document, from_document
@@ -310,6 +320,15 @@ class Engine:
             raise RequestError("unknown_instance", f"there is no instance {instance}")
         return found
 
+    async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
+        """Why an instance moves or does not: first about itself, then about each task, then about its end (`_FINAL`).
+
+        With a task, only about that. With `at`, the number of a row of its trace, about that moment.
+        """
+        async with self.connection() as connection:
+            rows = await (await connection.execute(query("why"), [instance, task, at])).fetchall()
+        return [msgspec.convert(row, Why) for (row,) in rows]
+
     async def set(self, instance: int, change: Change, *, reason: str | None = None) -> None:
         """Change attributes from outside; conditions are looked at again."""
         await self._call("set", instance, encode_plain(change).decode(), reason, self.name)
@@ -358,6 +377,10 @@ class Engine:
 
     async def backlog(self) -> list[Backlog]:
         return await self._rows(Backlog, "backlog", [])
+
+    async def workers(self) -> list[WorkerRecord]:
+        """The workers that announced themselves within the last day, those that are alive first."""
+        return await self._rows(WorkerRecord, "workers", [])
 
     async def retry(self, job: int, *, reason: str | None = None) -> None:
         """Try a failed job again, with all its retries."""

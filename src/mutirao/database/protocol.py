@@ -98,6 +98,12 @@ class Line:
     async def park(self, job: int, attempt: int, change: str | None, problem: str) -> None:
         await self._call("park", (job, attempt, change, problem))
 
+    async def announce(self, worker: str, tasks: Sequence[int], host: str, program: str) -> None:
+        await self._call("announce", (worker, numbers(tasks), host, program))
+
+    async def leave(self, worker: str) -> None:
+        await self._call("leave", [worker])
+
     async def tick(self, duty: str, room: int) -> float | None:
         """One duty of a clock, for so many instances at most; answers in how many seconds there is something to do again.
 

@@ -110,3 +110,19 @@ class LimitRecord:
     running: int
     ready: int
     by_hand: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """A worker that announced itself. One that is silent is taken for dead; `stopped_at` is when it said that it stops."""
+
+    name: str
+    host: str | None
+    program: str | None
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    alive: bool
+    tasks: list[str]
+    """As `flow.task`."""
+    running: int

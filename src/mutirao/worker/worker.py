@@ -18,6 +18,7 @@ import socket
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,6 +40,8 @@ _LANES = 2
 _MOST_IN_A_TURN = 200
 # How long a worker that stops at once waits for the server to take its last words.
 _LAST_WORDS_SECONDS = 2
+# Silent for three times as long, it is taken for dead.
+_ANNOUNCE_EVERY = 10
 
 
 class _Appetite(NamedTuple):
@@ -93,6 +96,7 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop`; returns when everything that ran has been reported or given back."""
         await self._learn_tasks()
+        await self._announce()
         listener = Listener(self._engine.url, f"{self.name} listens", self._hear)
         await listener.open()
         self.ready.set()
@@ -113,6 +117,7 @@ class Worker:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._give_back(self._desk.clear())
             await self._desk.close(_LAST_WORDS_SECONDS)
+            await self._leave()
             await listener.close()
             await self._line.close()
 
@@ -124,7 +129,13 @@ class Worker:
         self._wake()
 
     def _helpers(self, listener: Listener) -> list[Coroutine[Any, Any, Any]]:
-        helpers = [listener.run(), self._poll_now_and_then(), self._renew_now_and_then(), self._stop_at_once.wait()]
+        helpers = [
+            listener.run(),
+            self._poll_now_and_then(),
+            self._renew_now_and_then(),
+            self._announce_now_and_then(),
+            self._stop_at_once.wait(),
+        ]
         return helpers if self._clock is None else [*helpers, self._clock.run(listen=False)]
 
     async def _learn_tasks(self) -> None:
@@ -319,6 +330,24 @@ class Worker:
                 continue
             for attempt in lost:
                 self._desk.lose(attempt)
+
+    # Presence: for people who ask why nothing moves. No job depends on it
+
+    async def _announce(self) -> None:
+        with suppress(MutiraoError):  # whoever cannot be told now is told in ten seconds
+            await self._line.announce(
+                self.name, list(self._handlers), socket.gethostname(), metadata.version("mutirao")
+            )
+
+    async def _announce_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(_ANNOUNCE_EVERY)
+            await self._announce()
+
+    async def _leave(self) -> None:
+        with suppress(MutiraoError, TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await self._line.leave(self.name)
 
     async def _give_back(self, jobs: Sequence[Running]) -> None:
         """When the server is gone they come back by themselves, with the end of their lease."""

@@ -99,6 +99,21 @@ select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text a
 from mutirao.trace t left join mutirao.task n on n.id = t.task
 where t.instance = %s order by t.id
 
+-- why: why an instance moves or does not
+select to_jsonb(e) from mutirao.why(%s, %s, %s) e
+
+-- announce: a worker says that it is there and which tasks it does
+select mutirao.announce(%s, %s::int[], %s, %s)
+
+-- leave: a worker says that it stops
+select mutirao.leave(%s)
+
+-- workers: those that announced themselves
+select w.name, w.host, w.program, w.started_at, w.seen_at, w.stopped_at, w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds' as alive,
+  array(select f.name || '.' || t.name from mutirao.task t join mutirao.flow f on f.id = t.flow where t.id = any (w.tasks) order by f.name, t.id) as tasks,
+  (select count(*) from mutirao.job j where j.status = 'running' and j.worker = w.name) as running
+from mutirao.worker w order by alive desc, w.seen_at desc
+
 -- jobs: the jobs of an instance, or the failed and parked ones of all
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
   j.error, j.created_at

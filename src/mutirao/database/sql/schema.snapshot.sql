@@ -75,6 +75,18 @@ CREATE TYPE mutirao.entry AS (
 
 COMMENT ON TYPE mutirao.entry IS 'One job that is being finished; k: it is the k-th of its instance in this call, and goes in round k.';
 
+CREATE TYPE mutirao.explanation AS (
+	task text,
+	answer text,
+	stands text,
+	holds boolean,
+	condition jsonb,
+	job jsonb,
+	fired jsonb
+);
+
+COMMENT ON TYPE mutirao.explanation IS 'Why a task has fired or not. task: null for the instance itself, _FINAL for its final condition. answer: one line for people. stands: the status of its job, or what keeps it from firing. condition: a tree of {kind, text, holds, values, error, parts}. job: its facts. fired: the row of the trace that fired it last.';
+
 CREATE TYPE mutirao.instance_status AS ENUM (
     'open.notrunning',
     'open.running',
@@ -171,6 +183,20 @@ CREATE TYPE mutirao.work AS (
 );
 
 COMMENT ON TYPE mutirao.work IS 'held: the tasks that may not fire now, because a job of theirs keeps its place or they fire once and have.';
+
+CREATE TABLE mutirao.worker (
+    name text NOT NULL,
+    tasks integer[] NOT NULL,
+    host text,
+    program text,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    stopped_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.worker IS 'Workers that have announced themselves. Nobody needs to: a job is leased to whoever asks. It tells people whether anybody is there to ask.';
+
+COMMENT ON COLUMN mutirao.worker.seen_at IS 'It says so every ten seconds. Silent for three times as long, it is taken for dead; a day later the clock forgets it.';
 
 CREATE TABLE mutirao.batch (
     id bigint NOT NULL,
@@ -714,6 +740,9 @@ ALTER TABLE ONLY mutirao.version
 
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.worker
+    ADD CONSTRAINT worker_pkey PRIMARY KEY (name);
 
 CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
 

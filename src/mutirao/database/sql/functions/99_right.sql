@@ -8,6 +8,7 @@ insert into mutirao.callable (function, level) values
   ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
   ('limit_of', 'read'), ('limit_task', 'define'),
   ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
+  ('why', 'read'), ('announce', 'work'), ('leave', 'work'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
