@@ -65,7 +65,7 @@ def engine_rate(server: BenchServer, work: str, instances: int, workers: int, *,
     server.checkpoint()
     meter = NoiseMeter(server.processes)
     began = time.perf_counter()
-    with _working(url, work, workers) as processes, psycopg.connect(url, autocommit=True) as probe:
+    with working(url, work, workers) as processes, psycopg.connect(url, autocommit=True) as probe:
         _wait_until_done(probe, processes, min(ids))
         seconds = time.perf_counter() - began
     noise = meter.read()
@@ -82,7 +82,7 @@ async def _submit(url: str, states: Iterable[Flow]) -> list[int]:
 
 
 @contextmanager
-def _working(url: str, work: str, workers: int) -> Iterator[Sequence[BaseProcess]]:
+def working(url: str, work: str, workers: int) -> Iterator[Sequence[BaseProcess]]:
     processes = [multiprocessing.Process(target=serve, args=(url, work), daemon=True) for _ in range(workers)]
     for process in processes:
         process.start()
@@ -100,7 +100,7 @@ def _working(url: str, work: str, workers: int) -> Iterator[Sequence[BaseProcess
 def _wait_until_done(probe: psycopg.Connection[Any], processes: Sequence[BaseProcess], since: int) -> None:
     """Open instances leave their table when they end: that none of ours is left is found out for next to nothing."""
     deadline = time.monotonic() + _PATIENCE
-    while _one(probe, "select exists (select from mutirao.instance where id >= %s)", since):
+    while one(probe, "select exists (select from mutirao.instance where id >= %s)", since):
         if not all(process.is_alive() for process in processes):
             raise BrokenRunError("a worker ended before its work was done")
         if time.monotonic() > deadline:
@@ -113,7 +113,7 @@ def _verify(url: str, work: Work, ids: list[int]) -> float:
     """All went well, each step once and in a commit of its own; answers the seconds from the first finish to the last."""
     since = min(ids)  # batches of one call are started side by side, so its first number need not be its lowest
     with psycopg.connect(url) as connection:
-        completed = _one(connection, _COMPLETED, since)
+        completed = one(connection, _COMPLETED, since)
         steps, first, last = connection.execute(_FINISHED, [since]).fetchone() or (0, None, None)
         if completed != len(ids) or steps != len(ids) * work.steps:
             raise BrokenRunError(f"of {len(ids)} instances {completed} are completed, with {steps} steps")
@@ -122,7 +122,7 @@ def _verify(url: str, work: Work, ids: list[int]) -> float:
         return float((last - first).total_seconds())
 
 
-def _one(probe: psycopg.Connection[Any], statement: str, *values: Any) -> Any:
+def one(probe: psycopg.Connection[Any], statement: str, *values: Any) -> Any:
     row = probe.execute(statement, values, prepare=True).fetchone()
     return row and row[0]
 
@@ -141,7 +141,7 @@ def engine_latency(server: BenchServer) -> Run:
     url = server.fresh("five")
     server.checkpoint()
     meter = NoiseMeter(server.processes)
-    with _working(url, "five", 1):
+    with working(url, "five", 1):
         return _latency(asyncio.run(_instance_times(url)), meter)
 
 
@@ -153,7 +153,7 @@ async def _instance_times(url: str) -> list[float]:
             for state in states:
                 began = time.perf_counter()
                 instance = await engine.start(state)
-                while not _one(probe, "select exists (select from mutirao.closed where id = %s)", instance):
+                while not one(probe, "select exists (select from mutirao.closed where id = %s)", instance):
                     pass
                 times.append((time.perf_counter() - began) * 1000)
     return sorted(times[_WARM_UP:])

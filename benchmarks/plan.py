@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks.change import OPEN, changed_under_load
 from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
 from benchmarks.server import BenchServer
@@ -24,6 +25,7 @@ THROUGHPUT_GOALS: dict[str, tuple[float | None, float | None]] = {
 UNDISTURBED = 0.85
 # A limit may cost the tasks that have one a fifth, and the others nothing that could be measured; sleepers next to nothing.
 LIMITED = 0.8
+DENTED = 0.8
 BESIDE = 0.95
 # One instance on an idle engine: its median against the yardstick's, and the slowest in a hundred against its own median.
 IDLE_P50 = 2.5
@@ -115,6 +117,7 @@ def plan(size: Size) -> list[Case]:
         Case("history", both, _history),
         Case("limits", 3 * both, _limits),
         Case("sleepers", both, _sleepers),
+        Case("change", size.runs, _change),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
     ]
@@ -176,6 +179,24 @@ def _sleepers(bench: Bench) -> list[Comparison]:
         found.append(_rates(bench, ("sleepers", title, workers, BESIDE), partial(empty, url=url), ("empty", empty)))
     bench.server.drop("sleepers")
     return found
+
+
+def _change(bench: Bench) -> list[Comparison]:
+    title = f"a live flow changed under load, {bench.size.history:,} finished and {OPEN:,} open"
+    runs = bench.repeat(
+        title, partial(changed_under_load, bench.server, bench.size.history, bench.say), bench.size.runs
+    )
+    later = [Run(run.details["after_one_second"], run.noise, run.details) for run in runs]
+    slowest = [Run(run.details["longest_statement_ms"], run.noise, run.details) for run in runs]
+    return [
+        Comparison(
+            "change", f"{title}: worst second", 1, "of before", runs, [], "a second before", median(runs), DENTED
+        ),
+        Comparison("change", f"{title}: after one second", 1, "of before", later, [], "before", median(later), BESIDE),
+        Comparison(
+            "change", f"{title}: slowest statement", 1, "ms", slowest, [], "200 ms", median(slowest) / 200, 1.0, False
+        ),
+    ]
 
 
 def _rates(

@@ -3,7 +3,7 @@
 insert into mutirao.instance (id, flow, version, status, state, pending, fired, firings, started_at)
 select i, f.id, f.version, 'open.running', jsonb_build_object('due', now() + interval '1 year' + i * interval '1 second'), array[t.id], array[t.id], 1, now()
 from mutirao.flow f join mutirao.task t on t.flow = f.id and t.name = 'sleep', generate_series(%(first)s::bigint, %(last)s::bigint) i
-where f.name = 'sleeper';
+where f.name = %(flow)s;
 
 insert into mutirao.trace (instance, id, flow, version, kind, fired, status, state, writer, at)
 select i.id, i.id, i.flow, i.version, 'start', i.pending, i.status, i.state, 'benchmark', now()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from typing import Any
 
-from mutirao import Change, Flow, FlowBuilder, Job, Limit
+from mutirao import Change, Flow, FlowBuilder, Job, Limit, handles
 from mutirao.database.engine import Engine
 from mutirao.worker import Worker
 
@@ -26,7 +26,7 @@ class Work:
 
     name: str
     title: str
-    flows: tuple[type[Flow], ...]
+    flows: tuple[Any, ...]
     states: Callable[[int], Iterable[Flow]]
     steps: int = STEPS
     is_sequential: bool = True
@@ -202,7 +202,19 @@ def _make() -> Iterable[Work]:
     )
     yield Work("beside_limits", "five steps beside a flow with limits", (small, limited), _numbered(small))
     yield Work("beside_sleepers", "five steps beside sleeping instances", (small, sleeper), _numbered(small))
+    yield Work("live", "five steps of a flow defined by SQL", _live_steps(), lambda _: ())
     yield Work("conditions", f"a flow of {_CONDITIONS} conditions", (many,), _numbered(many))
+
+
+def _live_steps() -> tuple[Any, ...]:
+    """Functions for the tasks of a flow that is defined by SQL."""
+
+    async def step(state: Mapping[str, Any]) -> Change:
+        return {"k": state["k"] + 1, "v": state["k"] * 2}
+
+    for k in range(STEPS):
+        step = handles("live", f"step_{k}")(step)
+    return (step,)
 
 
 WORKS: Mapping[str, Work] = {work.name: work for work in _make()}
@@ -213,7 +225,7 @@ def serve(url: str, work: str) -> None:
     asyncio.run(_serve(url, WORKS[work].flows))
 
 
-async def _serve(url: str, flows: Sequence[type[Flow]]) -> None:
+async def _serve(url: str, flows: Sequence[Any]) -> None:
     async with Engine(url) as engine:
         worker = Worker(engine, flows)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
