@@ -58,7 +58,7 @@ STATUSES = (
     "closed.aborted",
 )
 
-_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -96,9 +96,9 @@ def _batch_of(states: Sequence[HasState]) -> _Batch:
     return _Batch(flow, [each.encode_state().decode() for each in states])
 
 
-async def _read_exact_numbers(connection: AsyncConnection[Any]) -> None:
+async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     """A number in a state is exact; a float would not be."""
-    set_json_loads(_DECODER.decode, connection)
+    set_json_loads(DECODER.decode, connection)
 
 
 class Engine:
@@ -121,7 +121,7 @@ class Engine:
                 min_size=1,
                 max_size=8,
                 open=False,
-                configure=_read_exact_numbers,
+                configure=read_exact_numbers,
                 kwargs={"autocommit": True, "application_name": self.name[:63]},
             )
             await pool.open()

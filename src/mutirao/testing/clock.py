@@ -1,6 +1,6 @@
 """The moved clock. It exists only in a database made by `mutirao.testing`: elsewhere there is no table to move it by."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -23,3 +23,12 @@ async def advance(connection: AsyncConnection[Any], by: timedelta) -> None:
             "clock_not_movable",
             f"database '{connection.info.dbname}' was not made by mutirao.testing; its clock is real",
         ) from error
+
+
+async def now(connection: AsyncConnection[Any]) -> datetime:
+    """The engine's time."""
+    found = await (await connection.execute("select mutirao.now()")).fetchone()
+    if found is None:
+        raise RuntimeError("a select without a table gives a row")
+    moment: datetime = found[0]
+    return moment

@@ -75,7 +75,7 @@ class Desk:
             told = running.told
             self.running[told.attempt] = running
             if told.timeout is not None:
-                running.timer = self._loop.call_later(told.timeout, self._time_out, running)
+                running.timer = self._loop.call_later(told.timeout, self.time_out, running)
             match Place.of(running.handler):
                 case Place.LOOP:
                     running.task = self._loop.create_task(self._run_async(running))
@@ -164,7 +164,7 @@ class Desk:
         if not outcome.is_written:
             self.report(running.done(outcome))
 
-    def _time_out(self, running: Running) -> None:
+    def time_out(self, running: Running) -> None:
         self._finish(running, failure(f"did not end within its timeout of {running.told.timeout:g} s", code="timeout"))
         if running.task is not None:
             running.task.cancel()

@@ -44,7 +44,7 @@ _LAST_WORDS_SECONDS = 2
 _ANNOUNCE_EVERY = 10
 
 
-class _Appetite(NamedTuple):
+class Appetite(NamedTuple):
     """What a turn asks for. `is_whole`: of everything that we have room for."""
 
     room: int
@@ -145,7 +145,7 @@ class Worker:
             # Putting a flow in place takes more rights than doing its jobs.
             if isinstance(flow, type) and issubclass(flow, Flow) and not await self._engine.knows(flow):
                 await self._engine.apply(flow, keep=True)
-            for handler in _handlers_in(flow):
+            for handler in handlers_in(flow):
                 handlers.setdefault(handler.flow, {})[handler.task] = handler
         for name, tasks in handlers.items():
             numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
@@ -210,7 +210,7 @@ class Worker:
             self._wake()  # the other lane, too
         return through
 
-    def _appetite(self) -> _Appetite:
+    def _appetite(self) -> Appetite:
         """How many more jobs we may ask for, and of which tasks: not of those that would only lie about here.
 
         A turn asks with one number for all tasks, and places differ in the room they have. So the places lead in turns:
@@ -220,14 +220,14 @@ class Worker:
         # What another turn has asked for already is not asked for twice.
         most = min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for)
         if self._stopping or most <= 0:
-            return _Appetite(0, [], is_whole=True)
+            return Appetite(0, [], is_whole=True)
         rooms = {place: room for place in self._tasks if (room := min(most, self._desk.room_in(place))) > 0}
         leader = next((place for place in self._leading if place in rooms), None)
         if leader is None:
-            return _Appetite(0, [], is_whole=True)
+            return Appetite(0, [], is_whole=True)
         asked = [place for place, room in rooms.items() if room >= rooms[leader]]
         tasks = [number for place in asked for number in self._tasks[place]]
-        return _Appetite(rooms[leader], tasks, is_whole=len(asked) == len(rooms))
+        return Appetite(rooms[leader], tasks, is_whole=len(asked) == len(rooms))
 
     async def _turn(self, line: Line) -> None:
         """Report what has ended, until it is certain that the database has it, and take up what comes back."""
@@ -357,7 +357,7 @@ class Worker:
                     await self._line.release([r.told.job for r in jobs], [r.told.attempt for r in jobs])
 
 
-def _handlers_in(flow: object) -> Sequence[Handler]:
+def handlers_in(flow: object) -> Sequence[Handler]:
     if isinstance(flow, Handler):
         return (flow,)
     if isinstance(flow, type) and issubclass(flow, Flow):
