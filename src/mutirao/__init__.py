@@ -2,7 +2,7 @@
 
 from mutirao.database.bridge import blocking_engine
 from mutirao.database.engine import Engine
-from mutirao.database.record import Instance
+from mutirao.database.record import Event, Instance, Sent
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
 from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task, wait
 from mutirao.model import Change, Job, Limit
@@ -12,6 +12,7 @@ __all__ = [
     "Change",
     "Clock",
     "Engine",
+    "Event",
     "Failed",
     "Flow",
     "FlowBuilder",
@@ -24,6 +25,7 @@ __all__ = [
     "MutiraoError",
     "OperatorError",
     "RequestError",
+    "Sent",
     "Worker",
     "WorkerOptions",
     "blocking_engine",

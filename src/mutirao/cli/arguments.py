@@ -14,6 +14,13 @@ Assignments = Annotated[
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the trace.")]
 
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Later: 2031-12-24T18:00, by the clock here, or with Z or +01:00."),
+]
+
+After = Annotated[str | None, typer.Option("--in", metavar="TIME", help="Later: in 90s, 15m, 2h or 3d.")]
+
 InstanceId = Annotated[int, typer.Argument(metavar="ID", help="The instance's number.")]
 
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's number.")]

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mutirao.cli import render
-from mutirao.cli.arguments import Assignments, FlowOption, InstanceId, Reason
+from mutirao.cli.arguments import After, Assignments, At, FlowOption, InstanceId, Reason
 from mutirao.cli.assignment import read_assignments, search_text
+from mutirao.cli.due import read_due
 from mutirao.cli.invocation import calling
 from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
@@ -21,8 +22,9 @@ from mutirao.cli.reason import standing, ways_out
 from mutirao.cli.session import visit
 from mutirao.cli.story import story_table
 from mutirao.cli.usage import Group
-from mutirao.database.engine import START_BATCH, Engine
+from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.start import BATCH
 from mutirao.database.story import Event, in_words, tell
 from mutirao.errors import RequestError
 from mutirao.model import Definition
@@ -31,7 +33,7 @@ app = typer.Typer(cls=Group, add_completion=False, help="Runs of flows. Example:
 
 _LAST_ROWS = 6
 _MOST_ROWS = 200
-_AT_ONCE = 2 * START_BATCH  # the engine starts two batches side by side
+_AT_ONCE = 2 * BATCH  # the engine starts two batches side by side
 
 Act = Callable[[Engine], Awaitable[None]]
 
@@ -54,20 +56,31 @@ def start(
     values: Assignments = None,
     count: Annotated[int, typer.Option("--count", min=1, help="How many, all alike.")] = 1,
     priority: Annotated[int, typer.Option("--priority", min=-1_000_000, max=1_000_000, help="Higher goes first.")] = 0,
+    key: Annotated[
+        str | None, typer.Option("--key", help="What you call it. A key that has an instance starts none.")
+    ] = None,
+    at: At = None,
+    after: After = None,
     database: Database = None,
     json: Json = False,
 ) -> None:
-    """Start an instance of a flow, or many. Attributes not given have their defaults.
+    """Start an instance of a flow, or many; now or later. Attributes not given have their defaults.
 
     Example: mutirao instance start travel destination=Lisbon --count 10
     """
+    if key is not None and count > 1:
+        raise RequestError("wrong_call", "one key is one instance: leave --count out")
+    due_at = read_due(at, after)
+    keys = None if key is None else [key]
 
     async def begin(engine: Engine) -> list[int]:
         state = read_assignments(await engine.definition(flow), values)
         started: list[int] = []
         with counting("Starting", count, quiet=json) as advance:
             for portion in _portions(count):
-                started += await engine.start_named(flow, repeat(state, portion), priority=priority)
+                started += await engine.start_named(
+                    flow, repeat(state, portion), priority=priority, keys=keys, at=due_at
+                )
                 advance(portion)
         return started
 
@@ -75,6 +88,10 @@ def start(
     if json:
         return print_json({"flow": flow, "instances": started})
     which = f"instance {started[0]}" if count == 1 else f"{count:,} instances, {started[0]} to {started[-1]},"
+    if key is not None:
+        return console.print(f"Key {key} of {flow} is {which}.", markup=False, highlight=False)
+    if due_at is not None:
+        return console.print(f"To start {render.moment(due_at)}: {which} of {flow}.", highlight=False)
     return console.print(f"Started {which} of {flow}.", highlight=False)
 
 
@@ -266,7 +283,9 @@ def _listing(found: Sequence[Instance], definitions: Mapping[str, Definition]) -
     for each in found:
         because = f"{', '.join(str(reason['code']) for reason in each.reasons)}: " if each.reasons else ""
         state = render.state(render.ordered(each.state, definitions[each.flow]))
-        about = Text(because, "red").append(state, "default")
+        if each.due_at:
+            because = f"starts {render.moment(each.due_at)}: "
+        about = Text(because, "yellow" if each.due_at else "red").append(state, "default")
         listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
     return listing
 
@@ -278,6 +297,10 @@ def _facts(found: Instance) -> Any:
         "status": render.status(found.status),
         "started": f"{render.moment(found.started_at)}{took}",
     }
+    if found.due_at:
+        rows["starts"] = render.moment(found.due_at)
+    if found.key:
+        rows["key"] = found.key
     if found.priority:
         rows["priority"] = found.priority
     return render.facts(rows)

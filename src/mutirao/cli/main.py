@@ -24,10 +24,11 @@ COMMANDS = {
     "flow": ("mutirao.cli.flow", "The definitions: list, show, check, apply."),
     "instance": ("mutirao.cli.instance", "Runs of flows: start, list, show, trace, set, repair, cancel."),
     "limit": ("mutirao.cli.limit", "How many jobs of a task run: list, set, clear."),
+    "event": ("mutirao.cli.event", "What happened outside, for instances by their keys: send, load."),
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "why": ("mutirao.cli.why", "Why an instance moves or does not, and why a task fired."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
-    "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts."),
+    "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts, starts put off."),
     "db": ("mutirao.cli.db", "The database: status, url, upgrade, shell, backup, restore, grant, revoke."),
 }
 

@@ -10,10 +10,11 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
-from itertools import islice
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 from psycopg import AsyncConnection
@@ -21,6 +22,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from mutirao.database import start as starting
 from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
@@ -28,22 +30,23 @@ from mutirao.database.explanation import Why
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.record import (
     Backlog,
+    Event,
     FlowRecord,
     Instance,
     JobRecord,
     LimitRecord,
+    Sent,
     TraceRow,
     VersionRecord,
     WorkerRecord,
 )
 from mutirao.database.sql import query
-from mutirao.errors import OperatorError, RequestError
+from mutirao.database.start import HasDefinition, HasState
+from mutirao.errors import FlowError, OperatorError, RequestError
 from mutirao.model import Change, Definition, Limit, encode_document, from_document
 from mutirao.model.name import suggest
 from mutirao.model.plain import encode_plain
 
-# Large enough that the cost of a call vanishes, small enough that one does not hold its locks for long.
-START_BATCH = 5000
 # So many batches at once: a server has more than one core, and the next is encoded while others are written.
 _START_LANES = 2
 
@@ -61,39 +64,18 @@ STATUSES = (
 DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 
-class HasDefinition(Protocol):
-    """A flow: a class made by `Flow` or by a builder."""
-
-    definition: ClassVar[Definition]
+def _name_of(flow: str | type[HasDefinition]) -> str:
+    return flow if isinstance(flow, str) else flow.definition.name
 
 
-class HasState(HasDefinition, Protocol):
-    """A state to start with: an object of such a class."""
-
-    def encode_state(self) -> bytes: ...
-
-
-class _Batch(NamedTuple):
-    """Instances to be started together: their flow, and their states as JSON."""
-
-    flow: str
-    states: list[str]
-
-
-def _in_batches(states: Iterable[T]) -> Iterator[list[T]]:
-    waiting = iter(states)
-    while batch := list(islice(waiting, START_BATCH)):
-        yield batch
-
-
-def _batch_of(states: Sequence[HasState]) -> _Batch:
-    flow = states[0].definition.name
-    if other := next((each.definition.name for each in states if each.definition.name != flow), None):
-        raise RequestError("wrong_call", f'one call starts instances of one flow: got "{flow}" and "{other}"')
-    return _Batch(flow, [each.encode_state().decode() for each in states])
+def _instant(at: datetime | None) -> datetime | None:
+    if at is not None and at.tzinfo is None:
+        raise RequestError(
+            "wrong_call", f"a time needs its zone: {at} could be anywhere; say datetime.now(UTC), for one"
+        )
+    return at
 
 
 async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
@@ -225,36 +207,56 @@ class Engine:
 
     # Instances
 
-    async def start(self, state: HasState, *, priority: int = 0) -> int:
-        """Start one instance; answers its number."""
-        [instance] = await self._start(_batch_of([state]), priority)
+    async def start(
+        self, state: HasState, *, priority: int = 0, key: str | None = None, at: datetime | None = None
+    ) -> int:
+        """Start one instance; answers its number. A key that the flow has an instance for starts none and answers that.
+
+        With a time to come, a clock starts it then.
+        """
+        [batch] = starting.batches_of([state], None if key is None else [key])
+        [instance] = await self._start(batch, priority, at)
         return instance
 
-    async def start_many(self, states: Iterable[HasState], *, priority: int = 0) -> list[int]:
+    async def start_many(
+        self,
+        states: Iterable[HasState],
+        *,
+        priority: int = 0,
+        keys: Iterable[str | None] | None = None,
+        at: datetime | None = None,
+    ) -> list[int]:
         """Start an instance per state; answers their numbers in order. They are of one flow.
 
         A call of up to 5,000 is all or none. A larger one goes in batches of so many: where one is refused, others may
         have been started.
         """
-        return await self._start_all(map(_batch_of, _in_batches(states)), priority)
+        return await self._start_all(starting.batches_of(states, keys), priority, at)
 
-    async def start_named(self, flow: str, states: Iterable[Change], *, priority: int = 0) -> list[int]:
+    async def start_named(
+        self,
+        flow: str,
+        states: Iterable[Change],
+        *,
+        priority: int = 0,
+        keys: Iterable[str | None] | None = None,
+        at: datetime | None = None,
+    ) -> list[int]:
         """Start instances of a flow that this program knows only by name."""
-        encoded = ([encode_plain(each).decode() for each in batch] for batch in _in_batches(states))
-        return await self._start_all((_Batch(flow, batch) for batch in encoded), priority)
+        return await self._start_all(starting.batches_named(flow, states, keys), priority, at)
 
-    async def _start_all(self, batches: Iterator[_Batch], priority: int) -> list[int]:
+    async def _start_all(self, batches: Iterator[starting.Batch], priority: int, at: datetime | None) -> list[int]:
         numbered = enumerate(batches)
         started: dict[int, list[int]] = {}
 
         async def lane() -> None:
             for number, batch in numbered:
                 try:
-                    started[number] = await self._start(batch, priority)
+                    started[number] = await self._start(batch, priority, at)
                 except RequestError as error:
                     if not number:
                         raise
-                    first = number * START_BATCH + 1
+                    first = number * starting.BATCH + 1
                     raise RequestError(error.code, f"{error.message} (counted from state {first})") from error
 
         lanes = [asyncio.ensure_future(lane()) for _ in range(_START_LANES)]
@@ -266,11 +268,68 @@ class Engine:
             await asyncio.wait(lanes)
         return [instance for number in sorted(started) for instance in started[number]]
 
-    async def _start(self, batch: _Batch, priority: int) -> list[int]:
-        values = (batch.flow, texts(batch.states), priority, self.name)
+    async def _start(self, batch: starting.Batch, priority: int, at: datetime | None) -> list[int]:
+        keys = None if batch.keys is None else texts(batch.keys)
+        note = starting.note.get()
+        values = (
+            batch.flow,
+            texts(batch.states),
+            priority,
+            self.name,
+            keys,
+            _instant(at),
+            note and encode_plain(note).decode(),
+        )
         async with self.connection() as connection:
             found = await connection.execute(query("start_many"), values)
             return [number for (number,) in await found.fetchall()]
+
+    async def send(
+        self,
+        flow: str | type[HasDefinition],
+        event: Event,
+        *,
+        only_if: str | None = None,
+        reason: str | None = None,
+    ) -> Sent:
+        """Set attributes of the instance that has the event's key. Of events of one id only one is written.
+
+        With `only_if`, only where that condition holds on its state: otherwise the answer is `not_now`.
+        """
+        change = encode_plain(event.change).decode()
+        values = (_name_of(flow), event.key, change, event.id, only_if, reason, self.name)
+        [answer] = await self._rows(Sent, "send", values)
+        return answer
+
+    async def send_many(
+        self,
+        flow: str | type[HasDefinition],
+        events: Iterable[Event],
+        *,
+        only_if: str | None = None,
+        reason: str | None = None,
+    ) -> list[Sent]:
+        """The same for many events, in batches of 5,000; answers what became of each, in their order.
+
+        What is refused changes nothing and keeps no other from being written.
+        """
+        name = _name_of(flow)
+        return [
+            answer for batch in starting.in_batches(events) for answer in await self._send(name, batch, only_if, reason)
+        ]
+
+    async def _send(self, flow: str, batch: list[Event], only_if: str | None, reason: str | None) -> list[Sent]:
+        changes = texts(encode_plain(each.change).decode() for each in batch)
+        values = (flow, texts(each.key for each in batch), changes, texts(each.id for each in batch))
+        answers = await self._rows(Sent, "send_many", [*values, only_if, reason, self.name])
+        # A batch waits for nobody. Whatever somebody was writing meanwhile is sent again, and waits.
+        for place, answer in enumerate(answers):
+            if answer.code == "instance_busy":
+                try:
+                    answers[place] = await self.send(flow, batch[place], only_if=only_if, reason=reason)
+                except (RequestError, FlowError) as error:
+                    answers[place] = replace(answer, code=error.code, message=error.message)
+        return answers
 
     async def instance(self, instance: int) -> Instance:
         found = await self._rows(Instance, "instance", {"id": instance})

@@ -1,5 +1,6 @@
 """What the engine tells about flows, instances, jobs and the trace: plain records, as they are in the database."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,7 +33,7 @@ class VersionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One run of a flow. `reasons` says why it is an exception, each with a `code`."""
+    """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later."""
 
     id: int
     flow: str
@@ -43,10 +44,39 @@ class Instance:
     started_at: datetime
     closed_at: datetime | None
     priority: int
+    key: str | None = None
+    due_at: datetime | None = None
 
     @property
     def is_open(self) -> bool:
         return self.status.startswith("open")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened outside: what it changes of the instance with that key. Of one `id` only one is written."""
+
+    key: str
+    change: Mapping[str, Any]
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of an event.
+
+    The `outcome` is `done`, `repeated` (one of its id was written before), `not_now` (its only_if does not hold, and
+    `saw` has the values) or `refused`, for the reason that `code` and `message` tell. Only what is done has changed
+    anything.
+    """
+
+    key: str
+    event: str | None
+    instance: int | None
+    outcome: str
+    code: str | None
+    message: str | None
+    saw: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ Reason = Mapping[str, Any]
 
 _KINDS = {
     "start": "started",
+    "due": "its time has come",
     "finish": "{task} done",
     "fail": "{task} failed for good",
     "drop": "{task} ended, not kept",

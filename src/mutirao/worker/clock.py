@@ -1,4 +1,4 @@
-"""Time: due retries, ended leases, instances behind their version, batches. Any number of clocks share the work."""
+"""Time: due retries, ended leases, instances behind their version, batches, starts. Any number of clocks share the work."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from mutirao.errors import MutiraoError, OperatorError, RequestError
 log = logging.getLogger(__name__)
 
 # What turn_clock does, by name. None keeps the others from being done.
-_DUTIES = ("retries", "leases", "versions", "waits", "limits", "batches", "workers")
+_DUTIES = ("retries", "leases", "versions", "waits", "limits", "batches", "workers", "starts")
 # Never longer than this between two looks: another clock may have vanished with what it had taken.
 _LONGEST = 1.0
 # Never shorter: what falls due within it goes in one batch.

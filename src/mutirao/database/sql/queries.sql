@@ -29,7 +29,13 @@ select exists (select from mutirao.version v join mutirao.flow f on f.id = v.flo
 select mutirao.apply_flow(%s::jsonb, %s, %s)
 
 -- start_many: starts one instance per state, all or none
-select * from mutirao.start_many(%s, %s::jsonb[], %s, %s)
+select * from mutirao.start_many(%s, %s::jsonb[], %s, %s, %s::text[], %s::timestamptz, %s::jsonb)
+
+-- send: sets attributes of the instance that has a key
+select key, event, instance, outcome, code, message, saw from mutirao.send(%s, %s, %s::jsonb, %s, %s, %s, %s)
+
+-- send_many: does so for many events
+select key, event, instance, outcome, code, message, saw from mutirao.send_many(%s, %s::text[], %s::jsonb[], %s::text[], %s, %s, %s)
 
 -- set: changes attributes of an open instance from outside
 select mutirao.set(%s, %s::jsonb, %s, %s)
@@ -68,7 +74,8 @@ from mutirao.flow f join mutirao.version v on v.flow = f.id
 where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is null and v.id = f.version)
 
 -- instance: one instance, open or closed
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
 from (
   select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
   union all
@@ -76,7 +83,8 @@ from (
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 
 -- instances: a page of instances, newest first
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
 from (
   (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance
    where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')

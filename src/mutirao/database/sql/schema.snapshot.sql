@@ -14,6 +14,26 @@ CREATE TYPE mutirao.appetite AS (
 
 COMMENT ON TYPE mutirao.appetite IS 'A worker that gives back ten jobs may have up to ten of those that they fire leased to it as they are made, without a claim. Never more than it gave, so that others get their share, and none below the floor: the highest priority that is waiting for it.';
 
+CREATE TYPE mutirao.arrival AS (
+	n integer,
+	k integer,
+	key text,
+	event text,
+	change jsonb,
+	instance bigint,
+	version integer,
+	leader integer
+);
+
+COMMENT ON TYPE mutirao.arrival IS 'An event on its way. k: it is the k-th for its instance in this call, and goes in round k. leader: the first in this call with its id, which alone is tried.';
+
+CREATE TYPE mutirao.asked AS (
+	n integer,
+	holds boolean,
+	saw jsonb,
+	error text
+);
+
 CREATE TYPE mutirao.batch_outcome AS (
 	instance bigint,
 	code text,
@@ -114,6 +134,29 @@ CREATE TYPE mutirao.looked AS (
 	fires integer[],
 	problem jsonb
 );
+
+CREATE TYPE mutirao.predicate AS (
+	version integer,
+	function text,
+	arguments text[],
+	code text,
+	message text
+);
+
+COMMENT ON TYPE mutirao.predicate IS 'An only_if as one version of its flow understands it, or why that cannot.';
+
+CREATE TYPE mutirao.sent AS (
+	n integer,
+	key text,
+	event text,
+	instance bigint,
+	outcome text,
+	code text,
+	message text,
+	saw jsonb
+);
+
+COMMENT ON TYPE mutirao.sent IS 'What became of an event. done: written. repeated: an event of this id was written before. not_now: its only_if does not hold; saw has the values. refused: code and message say why. Only what is done has changed anything.';
 
 CREATE TYPE mutirao.settled AS (
 	kind text,
@@ -293,112 +336,6 @@ COMMENT ON COLUMN mutirao.rule.per_second IS 'So many jobs of it begin in any se
 
 COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each value of the attribute `per`, at most.';
 
-CREATE TABLE mutirao.flow (
-    id integer NOT NULL,
-    name text NOT NULL,
-    live boolean NOT NULL,
-    version integer,
-    exception_task integer,
-    created_at timestamp with time zone NOT NULL,
-    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text))
-);
-
-COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
-
-COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
-
-COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
-
-COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
-
-CREATE TABLE mutirao.version (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    number integer NOT NULL,
-    ends text DEFAULT 'final'::text NOT NULL,
-    firing_limit integer DEFAULT 10000 NOT NULL,
-    description text,
-    fingerprint text,
-    made_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    made_by text DEFAULT SESSION_USER NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    handled integer[] DEFAULT '{}'::integer[] NOT NULL,
-    terms integer[] DEFAULT '{}'::integer[] NOT NULL,
-    named integer[] DEFAULT '{}'::integer[] NOT NULL,
-    watched integer[] DEFAULT '{}'::integer[] NOT NULL,
-    once integer[] DEFAULT '{}'::integer[] NOT NULL,
-    searchable text[] DEFAULT '{}'::text[] NOT NULL,
-    defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
-    waits integer[] DEFAULT '{}'::integer[] NOT NULL,
-    CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
-    CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
-);
-
-COMMENT ON COLUMN mutirao.version.made_in IS 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
-
-COMMENT ON COLUMN mutirao.version.handled IS 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
-
-COMMENT ON COLUMN mutirao.version.terms IS 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
-
-COMMENT ON COLUMN mutirao.version.named IS 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
-
-COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
-
-COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
-
-COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
-
-CREATE TABLE mutirao.attribute (
-    version integer NOT NULL,
-    name text NOT NULL,
-    "position" integer NOT NULL,
-    type text DEFAULT 'text'::text NOT NULL,
-    default_value jsonb,
-    searchable boolean DEFAULT false NOT NULL,
-    required boolean DEFAULT false NOT NULL,
-    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
-);
-
-CREATE TABLE mutirao.task (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    name text NOT NULL
-);
-
-COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
-
-CREATE TABLE mutirao.throttle (
-    task integer NOT NULL,
-    flow integer NOT NULL,
-    at_once integer,
-    per_second double precision,
-    per text,
-    each integer,
-    defined jsonb,
-    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
-    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
-    recent_at bigint DEFAULT 0 NOT NULL,
-    look_at timestamp with time zone,
-    slotted boolean DEFAULT true NOT NULL,
-    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
-    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
-    CONSTRAINT throttle_each_check CHECK ((each > 0)),
-    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
-)
-WITH (fillfactor='20');
-
-COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
-
-COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
-
-COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
-
-COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
-
-COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
-
-COMMENT ON COLUMN mutirao.throttle.slotted IS 'False: jobs that fired before `per` was declared have no slot yet.';
-
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
     INCREMENT BY 1
@@ -443,6 +380,14 @@ COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write
 
 COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
 
+CREATE TABLE mutirao.task (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    name text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
+
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
     id bigint NOT NULL,
@@ -483,7 +428,7 @@ CREATE TABLE mutirao.instance (
     firings integer DEFAULT 0 NOT NULL,
     priority integer DEFAULT 0 NOT NULL,
     started_at timestamp with time zone NOT NULL,
-    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text]))),
+    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
     CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
     CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
 )
@@ -502,6 +447,104 @@ COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that co
 COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
 
 COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
+
+CREATE TABLE mutirao.version (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    number integer NOT NULL,
+    ends text DEFAULT 'final'::text NOT NULL,
+    firing_limit integer DEFAULT 10000 NOT NULL,
+    description text,
+    fingerprint text,
+    made_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    made_by text DEFAULT SESSION_USER NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    handled integer[] DEFAULT '{}'::integer[] NOT NULL,
+    terms integer[] DEFAULT '{}'::integer[] NOT NULL,
+    named integer[] DEFAULT '{}'::integer[] NOT NULL,
+    watched integer[] DEFAULT '{}'::integer[] NOT NULL,
+    once integer[] DEFAULT '{}'::integer[] NOT NULL,
+    searchable text[] DEFAULT '{}'::text[] NOT NULL,
+    defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
+    waits integer[] DEFAULT '{}'::integer[] NOT NULL,
+    CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
+    CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
+);
+
+COMMENT ON COLUMN mutirao.version.made_in IS 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
+
+COMMENT ON COLUMN mutirao.version.handled IS 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
+
+COMMENT ON COLUMN mutirao.version.terms IS 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
+
+COMMENT ON COLUMN mutirao.version.named IS 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
+
+COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
+
+COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
+
+COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
+
+CREATE TABLE mutirao.flow (
+    id integer NOT NULL,
+    name text NOT NULL,
+    live boolean NOT NULL,
+    version integer,
+    exception_task integer,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+);
+
+COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
+
+COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
+
+COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
+
+COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
+
+CREATE TABLE mutirao.attribute (
+    version integer NOT NULL,
+    name text NOT NULL,
+    "position" integer NOT NULL,
+    type text DEFAULT 'text'::text NOT NULL,
+    default_value jsonb,
+    searchable boolean DEFAULT false NOT NULL,
+    required boolean DEFAULT false NOT NULL,
+    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
+);
+
+CREATE TABLE mutirao.throttle (
+    task integer NOT NULL,
+    flow integer NOT NULL,
+    at_once integer,
+    per_second double precision,
+    per text,
+    each integer,
+    defined jsonb,
+    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
+    recent_at bigint DEFAULT 0 NOT NULL,
+    look_at timestamp with time zone,
+    slotted boolean DEFAULT true NOT NULL,
+    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
+    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT throttle_each_check CHECK ((each > 0)),
+    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
+
+COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
+
+COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
+
+COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
+
+COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
+
+COMMENT ON COLUMN mutirao.throttle.slotted IS 'False: jobs that fired before `per` was declared have no slot yet.';
 
 CREATE TABLE mutirao.recheck (
     flow integer NOT NULL,
@@ -577,6 +620,22 @@ CREATE TABLE mutirao.condition_hint (
 
 COMMENT ON TABLE mutirao.condition_hint IS 'What to say instead of "not allowed": a LIKE pattern of a refused word, operator or (in capitals) node, and what would be right. It refuses nothing by itself.';
 
+CREATE TABLE mutirao.delayed (
+    instance bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
+
+CREATE TABLE mutirao.event (
+    flow integer NOT NULL,
+    event text NOT NULL,
+    instance bigint NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.event IS 'Events that have been written, by the id that their sender gave. The second delivery finds it here and changes nothing.';
+
 ALTER TABLE mutirao.flow ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.flow_id_seq
     START WITH 1
@@ -600,6 +659,14 @@ CREATE SEQUENCE mutirao.instance_id
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
+
+CREATE TABLE mutirao.key (
+    flow integer NOT NULL,
+    key text NOT NULL,
+    instance bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.key IS 'What a starter calls an instance, open or closed. Whoever starts a key again gets the instance that has it.';
 
 CREATE TABLE mutirao.migration (
     number integer NOT NULL,
@@ -684,6 +751,12 @@ ALTER TABLE ONLY mutirao.condition_allow
 ALTER TABLE ONLY mutirao.condition_hint
     ADD CONSTRAINT condition_hint_pkey PRIMARY KEY (pattern);
 
+ALTER TABLE ONLY mutirao.delayed
+    ADD CONSTRAINT delayed_pkey PRIMARY KEY (instance);
+
+ALTER TABLE ONLY mutirao.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (flow, event);
+
 ALTER TABLE ONLY mutirao.flow
     ADD CONSTRAINT flow_name_key UNIQUE (name);
 
@@ -701,6 +774,9 @@ ALTER TABLE ONLY mutirao.job
 
 ALTER TABLE ONLY mutirao.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.key
+    ADD CONSTRAINT key_pkey PRIMARY KEY (flow, key);
 
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
@@ -746,6 +822,10 @@ ALTER TABLE ONLY mutirao.worker
 
 CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
 
+CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
+
+CREATE INDEX event_instance ON mutirao.event USING btree (instance);
+
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
 CREATE INDEX job_lease ON mutirao.job USING btree (lease_until) WHERE (status = 'running'::mutirao.job_status);
@@ -757,6 +837,8 @@ CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DES
 CREATE INDEX job_slot_running ON mutirao.job USING btree (task, slot) WHERE ((status = 'running'::mutirao.job_status) AND (slot IS NOT NULL));
 
 CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND by_clock);
+
+CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 

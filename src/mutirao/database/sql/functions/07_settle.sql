@@ -161,6 +161,7 @@ begin
         when o.outcome = 'completed' then 'closed.completed'
         when o.outcome = 'aborted' then 'closed.aborted'
         when w.hold = 'suspended' then 'open.notrunning.suspended'
+        when w.hold = 'delayed' then 'open.notrunning'
         when l.left_with is not null then 'open.exception'
         else 'open.running'
       end::mutirao.instance_status as status

@@ -145,6 +145,7 @@ language plpgsql as $$
 begin
   delete from mutirao.job j using mutirao.flow f
   where j.instance = any (instances) and f.id = j.flow and (j.status <> 'running' or j.task = f.exception_task);
+  delete from mutirao.delayed d where d.instance = any (instances);
   perform mutirao.write_all(array(
     select row(1, 'cancel', i.id, i.flow, i.version, null, null, null, null, null, i.state,
       array(select j.task from mutirao.job j where j.instance = i.id), '{}', i.fired, i.reached, i.latest, null,
@@ -175,10 +176,10 @@ begin
   end if;
   perform mutirao.write_all(array(
     select row(1, hold_instances.kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
-      i.parked, i.reasons, case when hold_instances.kind = 'suspend' then 'suspended' end, i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work
+      i.parked, i.reasons, case when hold_instances.kind = 'suspend' then 'suspended' else (select 'delayed' from mutirao.delayed d where d.instance = i.id) end, i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work
     from mutirao.instance i where i.id = any (instances)));
 end $$;
-comment on function mutirao.hold_instances(bigint[], text, text, text) is 'Suspends or resumes many instances.';
+comment on function mutirao.hold_instances(bigint[], text, text, text) is 'Suspends or resumes many instances. One whose time has still to come goes on waiting for it.';
 
 create or replace function mutirao.suspend_instance(instance bigint, writer text, reason text) returns void
 language plpgsql as $$
@@ -192,7 +193,7 @@ language plpgsql as $$
 declare
   i mutirao.instance := mutirao.lock_instance(instance);
 begin
-  if i.hold is null then
+  if i.hold is distinct from 'suspended' then
     perform mutirao.refuse('not_suspended', format('instance %s is %s: only a suspended instance is resumed', i.id, i.status));
   end if;
   perform mutirao.hold_instances(array[instance], 'resume', writer, reason);

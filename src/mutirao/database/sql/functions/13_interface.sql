@@ -8,19 +8,27 @@ comment on function mutirao.signed(text) is 'Who wrote, as the caller says; with
 
 ---------------------------------------------------------------------------------------------------------------- instances
 
-create or replace function mutirao.start(flow text, state jsonb default '{}', priority int default 0) returns bigint
+create or replace function mutirao.start(
+  flow text, state jsonb default '{}', priority int default 0, key text default null, at timestamptz default null, note jsonb default null) returns bigint
 language sql security definer
 begin atomic
-  select * from mutirao.start_instances(flow, array[state], priority, session_user::text);
+  select * from mutirao.start_instances(flow, array[state], priority, session_user::text,
+    case when key is not null then array[key] end, case when note is not null then array[note] end, at);
 end;
-comment on function mutirao.start(text, jsonb, int) is 'Starts one instance; attributes not given take their defaults. Answers its id.';
+comment on function mutirao.start(text, jsonb, int, text, timestamptz, jsonb) is
+  'Starts one instance; attributes not given take their defaults. Answers its id. A key that has an instance starts nothing and answers that '
+  'one. With a time to come, a clock starts it then. The trace keeps the note.';
 
-create or replace function mutirao.start_many(flow text, states jsonb[], priority int default 0, writer text default session_user) returns setof bigint
+create or replace function mutirao.start_many(
+  flow text, states jsonb[], priority int default 0, writer text default session_user,
+  keys text[] default null, at timestamptz default null, note jsonb default null) returns setof bigint
 language sql security definer
 begin atomic
-  select * from mutirao.start_instances(flow, states, priority, mutirao.signed(writer));
+  select * from mutirao.start_instances(flow, states, priority, mutirao.signed(writer), keys,
+    case when note is not null then array_fill(note, array[cardinality(states)]) end, at);
 end;
-comment on function mutirao.start_many(text, jsonb[], int, text) is 'Starts one instance per state, all or none. Answers their ids in order.';
+comment on function mutirao.start_many(text, jsonb[], int, text, text[], timestamptz, jsonb) is
+  'Starts one instance per state, all or none. Answers their ids in order.';
 
 create or replace function mutirao.set(instance bigint, change jsonb, reason text default null, writer text default session_user) returns void
 language sql security definer begin atomic select mutirao.set_instance(instance, change, mutirao.signed(writer), reason); end;

@@ -9,6 +9,7 @@ insert into mutirao.callable (function, level) values
   ('limit_of', 'read'), ('limit_task', 'define'),
   ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
   ('why', 'read'), ('announce', 'work'), ('leave', 'work'),
+  ('send', 'work'), ('send_many', 'work'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
@@ -116,7 +117,7 @@ begin
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
     execute format('alter function %s set timezone = %L', f.function, 'UTC');
     execute format('alter function %s set datestyle = iso, ymd', f.function);
-    if f.proname = any ('{start,start_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,wed_flow_insert,wed_flow_update}') then
+    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
       execute format('alter function %s set jit = off', f.function);
