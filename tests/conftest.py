@@ -20,6 +20,8 @@ from mutirao.testing.database import TestServer, quick_folder
 _FOLDER = "MUTIRAO_TEST_FOLDER"
 _DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 
+collect_ignore = ["kit_project"]  # a project of its own: test_pytest_plugin.py runs it
+
 SERVERS = {"pg18": bundled()}
 if (_DEBIAN_15 / "postgres").exists():
     SERVERS["pg15"] = Programs(_DEBIAN_15)

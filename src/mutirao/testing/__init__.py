@@ -15,9 +15,11 @@ from mutirao.testing.database import throwaway_database
 from mutirao.testing.engine import move_clock, throwaway_engine
 from mutirao.testing.expectation import expect
 from mutirao.testing.stand_in import crashes, fails, fails_for_good, pauses, replaced, times_out
+from mutirao.testing.story import StoryError
 from mutirao.testing.working import WorkerInTest, run_until_quiet, working
 
 __all__ = [
+    "StoryError",
     "WorkerInTest",
     "advance",
     "crashes",

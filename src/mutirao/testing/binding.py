@@ -26,6 +26,7 @@ class EndOfAttempt(BaseException):
 
 def find(task: TaskName, handlers: Sequence[Handler]) -> Handler:
     """The one that is meant: by the name of its task, by `flow.task` where several have one of that name, or itself."""
+    __tracebackhide__ = True
     if isinstance(task, TaskMethod):
         found = [each for each in handlers if each.function is task.function]
         name = task.name
@@ -43,6 +44,7 @@ def find(task: TaskName, handlers: Sequence[Handler]) -> Handler:
 
 def bind(handlers: Sequence[Handler], stand_ins: Sequence[StandIn], make_call: MakeCall) -> list[Handler]:
     """The handlers, with stand-ins where some are meant."""
+    __tracebackhide__ = True
     chosen: dict[int, list[StandIn]] = {}
     for each in stand_ins:
         chosen.setdefault(id(find(each.task, handlers)), []).append(each)

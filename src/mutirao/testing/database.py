@@ -36,7 +36,78 @@ _ROOMY = 2_000_000_000
 _FAST_AND_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 
 
-class TestServer:
+class Cloner:
+    """Makes databases on a server, of a template that is built once per schema. Its names begin with `prefix`."""
+
+    prefix = ""
+
+    def url(self, database: str) -> str:
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def clone(self) -> AsyncIterator[str]:
+        """A database with the schema in place and a clock to move; dropped afterwards."""
+        async with self._fresh(self._clone_template) as url:
+            yield url
+
+    @asynccontextmanager
+    async def empty(self) -> AsyncIterator[str]:
+        """A database without a schema, for tests of the migrator itself."""
+        async with self._fresh(lambda admin, name: _create(admin, name, "template1")) as url:
+            yield url
+
+    @asynccontextmanager
+    async def _fresh(self, make: Callable[[AsyncConnection[Any], str], Awaitable[None]]) -> AsyncIterator[str]:
+        name = f"{self.prefix}t_{secrets.token_hex(6)}"
+        async with await self._admin() as admin:
+            await make(admin, name)
+        try:
+            yield self.url(name)
+        finally:
+            await self._drop(name)
+
+    async def _admin(self) -> AsyncConnection[Any]:
+        """A connection as whoever makes the databases."""
+        raise NotImplementedError
+
+    async def _drop(self, name: str) -> None:
+        raise NotImplementedError
+
+    async def _clone_template(self, admin: AsyncConnection[Any], name: str) -> None:
+        while True:
+            # A process with another schema may drop our template between the two steps: then it is built again.
+            with suppress(psycopg.errors.InvalidCatalogName):
+                await _create(admin, name, await self._template(admin))
+                return
+
+    async def _template(self, admin: AsyncConnection[Any]) -> str:
+        name = f"{self.prefix}template_{_fingerprint()}"
+        if await _exists(admin, name):
+            return name
+        await admin.execute("select pg_advisory_lock(%s)", [_BUILDING])
+        try:
+            if not await _exists(admin, name):
+                await self._build(admin, name)
+        finally:
+            await admin.execute("select pg_advisory_unlock(%s)", [_BUILDING])
+        return name
+
+    async def _build(self, admin: AsyncConnection[Any], name: str) -> None:
+        # We hold the lock, so a draft still there was left by a process that was killed.
+        await _drop_beginning(admin, f"{self.prefix}draft_")
+        await _drop_beginning(admin, f"{self.prefix}template_")
+        # Under another name until it is whole: a half-built one must never be cloned.
+        draft = f"{self.prefix}draft_{secrets.token_hex(6)}"
+        await _create(admin, draft, "template1")
+        async with await AsyncConnection.connect(self.url(draft), autocommit=True) as connection:
+            await upgrade(connection)
+            await install_clock(connection)
+        await admin.execute(
+            sql.SQL("alter database {} rename to {}").format(sql.Identifier(draft), sql.Identifier(name))
+        )
+
+
+class TestServer(Cloner):
     """A server for tests. Enter it, and clone databases from its template."""
 
     __test__ = False  # not a test, whatever its name begins with
@@ -58,62 +129,10 @@ class TestServer:
         """For what a test needs around the engine, such as roles; never for the engine itself."""
         return self._server.url(database, SUPERUSER)
 
-    @asynccontextmanager
-    async def clone(self) -> AsyncIterator[str]:
-        """A database with the schema in place and a clock to move; dropped afterwards."""
-        async with self._fresh(self._clone_template) as url:
-            yield url
-
-    @asynccontextmanager
-    async def empty(self) -> AsyncIterator[str]:
-        """A database without a schema, for tests of the migrator itself."""
-        async with self._fresh(lambda admin, name: _create(admin, name, "template1")) as url:
-            yield url
-
-    @asynccontextmanager
-    async def _fresh(self, make: Callable[[AsyncConnection[Any], str], Awaitable[None]]) -> AsyncIterator[str]:
-        name = f"t_{secrets.token_hex(6)}"
-        async with await self._admin() as admin:
-            await make(admin, name)
-        try:
-            yield self.url(name)
-        finally:
-            # As superuser: an autovacuum worker may be in it, whom nobody else may turn out.
-            async with await AsyncConnection.connect(self.superuser_url("postgres"), autocommit=True) as superuser:
-                await superuser.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-    async def _clone_template(self, admin: AsyncConnection[Any], name: str) -> None:
-        while True:
-            # A process with another schema may drop our template between the two steps: then it is built again.
-            with suppress(psycopg.errors.InvalidCatalogName):
-                await _create(admin, name, await self._template(admin))
-                return
-
-    async def _template(self, admin: AsyncConnection[Any]) -> str:
-        name = f"template_{_fingerprint()}"
-        if await _exists(admin, name):
-            return name
-        await admin.execute("select pg_advisory_lock(%s)", [_BUILDING])
-        try:
-            if not await _exists(admin, name):
-                await self._build(admin, name)
-        finally:
-            await admin.execute("select pg_advisory_unlock(%s)", [_BUILDING])
-        return name
-
-    async def _build(self, admin: AsyncConnection[Any], name: str) -> None:
-        # We hold the lock, so a draft still there was left by a process that was killed.
-        await _drop_like(admin, "draft\\_%")
-        await _drop_like(admin, "template\\_%")
-        # Under another name until it is whole: a half-built one must never be cloned.
-        draft = f"draft_{secrets.token_hex(6)}"
-        await _create(admin, draft, "template1")
-        async with await AsyncConnection.connect(self.url(draft), autocommit=True) as connection:
-            await upgrade(connection)
-            await install_clock(connection)
-        await admin.execute(
-            sql.SQL("alter database {} rename to {}").format(sql.Identifier(draft), sql.Identifier(name))
-        )
+    async def _drop(self, name: str) -> None:
+        # As superuser: an autovacuum worker may be in it, whom nobody else may turn out.
+        async with await AsyncConnection.connect(self.superuser_url("postgres"), autocommit=True) as superuser:
+            await superuser.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     async def _admin(self) -> AsyncConnection[Any]:
         try:
@@ -189,8 +208,8 @@ async def _create(admin: AsyncConnection[Any], name: str, template: str) -> None
     )
 
 
-async def _drop_like(admin: AsyncConnection[Any], pattern: str) -> None:
-    found = await admin.execute("select datname from pg_database where datname like %s", [pattern])
+async def _drop_beginning(admin: AsyncConnection[Any], beginning: str) -> None:
+    found = await admin.execute("select datname from pg_database where starts_with(datname, %s)", [beginning])
     for (name,) in await found.fetchall():
         with suppress(psycopg.errors.ObjectInUse):  # being cloned: the next one removes it
             await admin.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))

@@ -1,11 +1,13 @@
 """A whole engine for a test, thrown away afterwards, with a clock to move. Nothing is simulated: it is PostgreSQL."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 
 from mutirao.database.connection import connect, refusals
 from mutirao.database.engine import Engine, read_exact_numbers
@@ -15,21 +17,40 @@ from mutirao.testing.database import throwaway_database
 
 
 class LooseEngine(Engine):
-    """An engine that need not be entered, and belongs to no event loop: each call has a connection of its own.
+    """An engine that need not be entered, and belongs to no event loop: it keeps connections for each that it meets.
 
-    So one object does for whatever runs the test: pytest-asyncio, anyio, or a loop in another thread.
+    So one object does for whatever runs the test: pytest-asyncio, anyio, or a loop in another thread. `close` needs no
+    loop at all: those of the test may be gone by then.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(url, upgrade=False, name="test")
         self.url = url
+        self._idle: dict[asyncio.AbstractEventLoop, list[AsyncConnection[Any]]] = {}
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        with refusals():
-            async with await connect(self.url, application_name=self.name) as connection:
-                await read_exact_numbers(connection)
+        idle = self._idle.setdefault(asyncio.get_running_loop(), [])
+        connection = idle.pop() if idle else await self._connect()
+        try:
+            with refusals():
                 yield connection
+        finally:
+            if connection.info.transaction_status == TransactionStatus.IDLE:
+                idle.append(connection)
+            else:
+                await connection.close()
+
+    async def _connect(self) -> AsyncConnection[Any]:
+        connection = await connect(self.url, application_name=self.name)
+        await read_exact_numbers(connection)
+        return connection
+
+    def close(self) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.pgconn.finish()
+        self._idle.clear()
 
 
 @asynccontextmanager

@@ -59,6 +59,7 @@ class MortalWorker(Worker):
     """One that works `by_hand` does only what `do` asks for."""
 
     def __init__(self, setting: Setting, options: WorkerOptions) -> None:
+        __tracebackhide__ = True
         flows = setting.flows
         self._own_handlers = [handler for flow in flows for handler in handlers_in(flow)]
         super().__init__(setting.engine, [*flows, *bind(self._own_handlers, setting.stand_ins, self._call)], options)

@@ -118,6 +118,7 @@ class Crash(StandIn):
 
     async def happened(self, patience: timedelta = PATIENCE) -> None:
         """Wait until the worker is dead; of several deaths, for the next one that was not waited for."""
+        __tracebackhide__ = True
         await _within(patience, self._death, f"{self}: no worker has died of it")
         self._death = Future()
 
@@ -147,6 +148,7 @@ class Pause(StandIn):
 
     async def reached(self, patience: timedelta = PATIENCE) -> None:
         """Wait until somebody waits at the gate."""
+        __tracebackhide__ = True
         await _within(patience, self._reached, f"{self}: nobody came to the gate")
 
     def open(self) -> None:

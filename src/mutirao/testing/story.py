@@ -22,9 +22,13 @@ _TIME = 8
 class StoryError(AssertionError):
     """What was expected, and the story of what happened instead; `told` are the instances that it tells of."""
 
-    def __init__(self, problem: str, story: str, told: Sequence[int] = ()) -> None:
+    def __init__(self, problem: str, story: str, told: Sequence[int] | None = None) -> None:
         super().__init__(f"{problem}\n\n{story}" if story else problem)
-        self.told = frozenset(told)
+        self.told = told
+        """None: of all of them."""
+
+
+StoryError.__module__ = "mutirao.testing"  # where users find it, and what a report prints in front of each
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:

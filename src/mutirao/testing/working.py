@@ -8,10 +8,11 @@ When it dies, by `crashes`, another one takes its place, as a supervisor would s
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from types import TracebackType
 from typing import Any
 
 from mutirao.database.engine import STATUSES, Engine
@@ -37,6 +38,7 @@ class WorkerInTest:
     """What `working` gives."""
 
     def __init__(self, setting: Setting, options: WorkerOptions) -> None:
+        __tracebackhide__ = True
         self.engine = setting.engine
         self.deaths = 0
         """How many workers have died."""
@@ -70,6 +72,7 @@ class WorkerInTest:
 
     async def quiet(self, *, through_retries: bool = False, patience: timedelta = PATIENCE) -> None:
         """Wait until nothing is ready or running, and nothing is due: see `run_until_quiet`."""
+        __tracebackhide__ = True
         pause, deaths = _Pause(patience), 0
         while True:
             self._check()
@@ -110,6 +113,7 @@ class WorkerInTest:
     # Its life
 
     def _next_worker(self) -> MortalWorker:
+        __tracebackhide__ = True
         name = self._options.name or "worker"
         options = replace(self._options, name=f"{name} {self.deaths + 1}" if self.deaths else name)
         return MortalWorker(self._setting, options)
@@ -122,6 +126,7 @@ class WorkerInTest:
             self._stir.happens()
 
     async def enter(self) -> None:
+        __tracebackhide__ = True
         self._working = asyncio.create_task(self._live())
         ready = asyncio.create_task(self._worker.ready.wait())
         await asyncio.wait([self._working, ready], return_when=asyncio.FIRST_COMPLETED)
@@ -226,26 +231,44 @@ class _Pause:
         self._seconds = min(self._seconds * 1.5, _LONGEST_PAUSE)
 
 
-@asynccontextmanager
-async def working(
+class Working(AbstractAsyncContextManager[WorkerInTest]):
+    """What `working` gives to enter. Not a generator: in a report, the line of the test is to be the last one."""
+
+    def __init__(self, setting: Setting, options: WorkerOptions) -> None:
+        self._setting = setting
+        self._options = options
+
+    async def __aenter__(self) -> WorkerInTest:
+        __tracebackhide__ = True
+        self._worker = WorkerInTest(self._setting, self._options)
+        try:
+            await self._worker.enter()
+        except BaseException:
+            await self._worker.leave()
+            raise
+        return self._worker
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        await self._worker.leave()
+        if error is None:
+            await self._worker.check_stand_ins()
+
+
+def working(
     engine: Engine,
     flows: Sequence[object],
     *stand_ins: StandIn,
     by_hand: bool = False,
     options: WorkerOptions | None = None,
-) -> AsyncIterator[WorkerInTest]:
+) -> Working:
     """A worker for these flows, beside the test, until you leave. `flows` are what a `Worker` takes.
 
     Stand-ins that did not act as often as they were to make the test fail at the end.
     """
-    __tracebackhide__ = True
-    worker = WorkerInTest(Setting(engine, flows, stand_ins, by_hand), options or WorkerOptions())
-    try:
-        await worker.enter()
-        yield worker
-    finally:
-        await worker.leave()
-    await worker.check_stand_ins()
+    return Working(Setting(engine, flows, stand_ins, by_hand), options or WorkerOptions())
 
 
 async def run_until_quiet(
