@@ -8,7 +8,7 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,13 +18,13 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mutirao.database import start as starting
 from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
+from mutirao.database.batch import BatchCalls
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
 from mutirao.database.migrate import ensure_current, upgrade
@@ -83,7 +83,7 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     set_json_loads(DECODER.decode, connection)
 
 
-class Engine:
+class Engine(BatchCalls):
     """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so."""
 
     def __init__(self, database: str | None = None, *, upgrade: bool | None = None, name: str = "mutirao") -> None:
@@ -147,18 +147,6 @@ class Engine:
                     yield connection
             except PoolTimeout as error:
                 raise OperatorError("server_unreachable", f"{self} does not answer") from error
-
-    async def _call(self, name: str, *values: Any) -> Any:
-        """The single value that a query answers."""
-        async with self.connection() as connection:
-            row = await (await connection.execute(query(name), values)).fetchone()
-            return None if row is None else row[0]
-
-    async def _rows(self, kind: type[R], name: str, values: Mapping[str, Any] | Sequence[Any]) -> list[R]:
-        async with self.connection() as connection:
-            cursor = connection.cursor(row_factory=class_row(kind))
-            await cursor.execute(query(name), values)
-            return await cursor.fetchall()
 
     # Flows
 

@@ -58,6 +58,36 @@ select mutirao.retry(%s, %s, %s)
 -- skip: ends a job as if it had succeeded
 select mutirao.skip(%s, %s::jsonb, %s, %s)
 
+-- make_batch: has something done to all instances that a filter chooses
+select mutirao.make_batch(%s, %s::jsonb, %s::jsonb, %s, %s)
+
+-- count_batch: to how many instances a batch would do it now
+select mutirao.count_batch(%s, %s::jsonb, %s::jsonb)
+
+-- step_batch: takes a batch one step further
+select mutirao.step_batch(%s)
+
+-- stop_batch: stops a batch where it is
+select mutirao.stop_batch(%s, %s)
+
+-- resume_batch: takes up a batch where it was left
+select mutirao.resume_batch(%s, %s)
+
+-- batches: the newest batches, or one
+select b.id, b.kind, f.name as flow, b.filter, b.arguments, b.status, b.total, b.done, b.skipped, b.refused, b.made_by, b.reason, b.made_at, b.ended_at, b.note
+from mutirao.batch b left join mutirao.flow f on f.id = b.flow
+where %(id)s::bigint is null or b.id = %(id)s
+order by b.id desc limit %(limit)s
+
+-- batch_refusals: the instances to which a batch could not be done
+select instance, code, message from mutirao.batch_refusal where batch = %s order by instance limit %s
+
+-- migrate_flow: moves instances of a pinned flow to another version
+select mutirao.migrate_flow(%s, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s)
+
+-- preview_migration: what that would do to a page of them
+select instance, version, outcome, why, fires, removes, moves from mutirao.preview_migration(%s, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s)
+
 -- flows: the flows, with what is going on in each
 select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
   (select count(*) from mutirao.rule r join mutirao.task t on t.id = r.task where r.version = v.id and t.name <> '_FINAL') as tasks,

@@ -282,6 +282,17 @@ COMMENT ON COLUMN mutirao.batch.skipped IS 'There was nothing to do: it had ende
 
 COMMENT ON COLUMN mutirao.batch.note IS 'The error that made it fail, or who stopped it.';
 
+CREATE TABLE mutirao.attribute (
+    version integer NOT NULL,
+    name text NOT NULL,
+    "position" integer NOT NULL,
+    type text DEFAULT 'text'::text NOT NULL,
+    default_value jsonb,
+    searchable boolean DEFAULT false NOT NULL,
+    required boolean DEFAULT false NOT NULL,
+    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
+);
+
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
     task integer NOT NULL,
@@ -502,17 +513,6 @@ COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow th
 COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
 
 COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
-
-CREATE TABLE mutirao.attribute (
-    version integer NOT NULL,
-    name text NOT NULL,
-    "position" integer NOT NULL,
-    type text DEFAULT 'text'::text NOT NULL,
-    default_value jsonb,
-    searchable boolean DEFAULT false NOT NULL,
-    required boolean DEFAULT false NOT NULL,
-    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
-);
 
 CREATE TABLE mutirao.throttle (
     task integer NOT NULL,

@@ -27,7 +27,8 @@ language sql immutable as $$
     ('set',     'open', 200, '{change}', null),
     ('repair',  'open', 50,  '{change}', null),
     ('retry',   'open', 200, '{}', null),
-    ('skip',    'open', 50,  '{change}', null)
+    ('skip',    'open', 50,  '{change}', null),
+    ('migrate', 'open', 200, '{to,tasks,attributes}', 'migrate_flow')
 $$;
 
 -- Who waits here for an instance would have others wait for what it holds already.

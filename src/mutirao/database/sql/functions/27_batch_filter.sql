@@ -6,7 +6,7 @@ language sql as $$ select mutirao.refuse('wrong_call', 'filter: ' || why) $$;
 create or replace function mutirao.check_filter(filter jsonb) returns int
 language plpgsql as $$
 declare
-  keys text[] := '{flow,status,version,started_before,started_after,task,error,ids,where}';
+  keys text[] := '{flow,status,version,not_version,started_before,started_after,task,error,ids,where}';
   f record;
   flow_id int;
   odd text;
@@ -20,13 +20,13 @@ begin
   end if;
   begin
     select * into f from jsonb_to_record(jsonb_strip_nulls(filter)) as x(
-      flow text, status text, version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[], "where" text);
+      flow text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[], "where" text);
   exception when data_exception then
     perform mutirao.refuse_filter(sqlerrm);
   end;
   if f.flow is null and f.ids is null then
     perform mutirao.refuse_filter('it must name a flow, or instances by their ids');
-  elsif f.flow is null and (f.version is not null or f.task is not null or f."where" is not null) then
+  elsif f.flow is null and (num_nonnulls(f.version, f.not_version) > 0 or f.task is not null or f."where" is not null) then
     perform mutirao.refuse_filter('version, task and where belong to a flow: name it');
   elsif cardinality(f.ids) > 10000 then
     perform mutirao.refuse_filter(format('it names %s instances; at most 10000 can be named, more are chosen by other means', cardinality(f.ids)));
@@ -96,15 +96,16 @@ declare
   f record;
 begin
   select x.*, (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.version) as version_id,
+      (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.not_version) as not_version_id,
       (select t.id from mutirao.task t where t.flow = b.flow and t.name = x.task) as task_id into f
-  from jsonb_to_record(b.filter) as x(status text, version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[]);
+  from jsonb_to_record(b.filter) as x(status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[]);
   return array(
     select i.id from (
       select x.id, x.flow, x.version, x.status, x.started_at from mutirao.instance x
       where acts_on = 'open' and x.id = any (instances) and x.hold is distinct from 'cancelled'
       union all
       select x.id, x.flow, x.version, x.status, x.started_at from mutirao.closed x where acts_on = 'closed' and x.id = any (instances)) i
-    where (b.flow is null or i.flow = b.flow) and (f.version is null or i.version = f.version_id)
+    where (b.flow is null or i.flow = b.flow) and (f.version is null or i.version = f.version_id) and (f.not_version is null or i.version <> f.not_version_id)
       and (f.status is null or starts_with(i.status::text, f.status))
       and (f.started_before is null or i.started_at < f.started_before) and (f.started_after is null or i.started_at > f.started_after)
       and (f.ids is null or i.id = any (f.ids))

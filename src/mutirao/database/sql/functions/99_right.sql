@@ -7,6 +7,7 @@ insert into mutirao.callable (function, level) values
   ('retry', 'work'), ('skip', 'work'), ('claim', 'work'), ('turn', 'work'), ('complete', 'work'), ('fail', 'work'), ('renew', 'work'),
   ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
   ('limit_of', 'read'), ('limit_task', 'define'),
+  ('migrate_flow', 'define'), ('preview_migration', 'define'),
   ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
   ('why', 'read'), ('announce', 'work'), ('leave', 'work'),
   ('send', 'work'), ('send_many', 'work'),

@@ -1,0 +1,33 @@
+"""How the typed faces of the engine call it: by the name of a query in sql/queries.sql."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from mutirao.database.sql import query
+
+R = TypeVar("R")
+
+
+class Caller:
+    """Who calls is known by `name`; whoever inherits says where a connection comes from."""
+
+    name: str
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        raise NotImplementedError
+
+    async def _call(self, name: str, *values: Any) -> Any:
+        """The single value that a query answers."""
+        async with self.connection() as connection:
+            row = await (await connection.execute(query(name), values)).fetchone()
+            return None if row is None else row[0]
+
+    async def _rows(self, kind: type[R], name: str, values: Mapping[str, Any] | Sequence[Any]) -> list[R]:
+        async with self.connection() as connection:
+            cursor = connection.cursor(row_factory=class_row(kind))
+            await cursor.execute(query(name), values)
+            return await cursor.fetchall()

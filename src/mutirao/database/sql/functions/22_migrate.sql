@@ -1,0 +1,313 @@
+-- Moving instances of a pinned flow to another of its versions, newer or older: as a batch, or to see beforehand what it would do.
+--
+-- A task is the same in all versions of its flow, so what is pending, has failed, fired or been reached stays so under its name. A mapping
+-- says what tasks that were renamed or merged become, and what attributes were renamed. Unclaimed jobs of tasks that the version lacks
+-- go, and the trace says which; what runs may finish, and then fires by the new version. What the old version had no need
+-- to remember (a dependency, a task that fires once) is found in the trace.
+
+------------------------------------------------------------------------------------------------------------------ checking
+
+create or replace function mutirao.check_mapping(what text, flow text, mapping jsonb, old text[], new text[]) returns void
+language plpgsql as $$
+declare
+  code text := case what when 'task' then 'unknown_task' else 'unknown_attribute' end;
+  odd text;
+begin
+  if jsonb_typeof(mapping) <> 'object' or exists (select from jsonb_each(mapping) e where jsonb_typeof(e.value) <> 'string') then
+    perform mutirao.refuse('wrong_call', format('a mapping of %ss is a JSON object {"old": "new"}: it cannot be %s', what, left(mapping::text, 100)));
+  end if;
+  select k into odd from jsonb_object_keys(mapping) k where k <> all (old) limit 1;
+  if odd is not null then
+    perform mutirao.refuse(code, format('the mapping is from the %s "%s", which no version of flow "%s" that is left has; there are %s', what, odd, flow, array_to_string(old, ', ')));
+  end if;
+  select e.value into odd from jsonb_each_text(mapping) e where e.value <> all (new) limit 1;
+  if odd is not null then
+    perform mutirao.refuse(code, format('the mapping is to the %s "%s", which the version lacks; it has %s', what, odd, array_to_string(new, ', ')));
+  end if;
+end $$;
+
+create or replace function mutirao.tasks_in(versions int[]) returns text[]
+language sql stable
+return array(select distinct t.name from mutirao.rule r join mutirao.task t on t.id = r.task
+  where r.version = any (versions) and r.enabled and t.name not in ('_FINAL', '_EXCPT') order by 1);
+
+create or replace function mutirao.attributes_in(versions int[]) returns text[]
+language sql stable return array(select distinct a.name from mutirao.attribute a where a.version = any (versions) order by 1);
+
+create or replace function mutirao.draft_migration(flow text, from_version int, to_version int, tasks jsonb, attributes jsonb, filter jsonb) returns mutirao.batch
+language plpgsql as $$
+declare
+  f mutirao.flow;
+  target mutirao.version;
+  left_versions int[];
+begin
+  select * into f from mutirao.flow x where x.name = draft_migration.flow;
+  if not found then
+    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+  elsif f.live then
+    perform mutirao.refuse('flow_live', format('flow "%s" is defined by SQL: its instances follow the newest version by themselves', flow));
+  end if;
+  select * into target from mutirao.version v where v.flow = f.id and case when to_version is null then v.id = f.version else v.number = to_version end;
+  left_versions := array(select v.id from mutirao.version v where v.flow = f.id and v.id <> target.id and (from_version is null or v.number = from_version));
+  if target.id is null or from_version is not null and not exists (select from mutirao.version v where v.flow = f.id and v.number = from_version) then
+    perform mutirao.refuse('unknown_version', format('flow "%s" has no version %s; its newest is %s', flow, case when target.id is null then to_version else from_version end,
+      (select max(v.number) from mutirao.version v where v.flow = f.id)));
+  elsif from_version = target.number then
+    perform mutirao.refuse('wrong_call', format('from version %s to version %s there is nothing to migrate', from_version, target.number));
+  end if;
+  perform mutirao.check_mapping('task', flow, coalesce(tasks, '{}'), mutirao.tasks_in(left_versions), mutirao.tasks_in(array[target.id]));
+  perform mutirao.check_mapping('attribute', flow, coalesce(attributes, '{}'), mutirao.attributes_in(left_versions), mutirao.attributes_in(array[target.id]));
+  return mutirao.draft_batch('migrate',
+    coalesce(filter, '{}') || jsonb_build_object('flow', flow, 'version', from_version, 'not_version', target.number),
+    jsonb_build_object('to', target.number, 'tasks', coalesce(tasks, '{}'), 'attributes', coalesce(attributes, '{}')), null, null);
+end $$;
+
+create or replace function mutirao.target_version(b mutirao.batch) returns mutirao.version
+language sql stable return (select v from mutirao.version v where v.flow = b.flow and v.number = (b.arguments ->> 'to')::int);
+
+create or replace function mutirao.migrate_flow(flow text, to_version int default null, from_version int default null, tasks jsonb default '{}', attributes jsonb default '{}',
+  filter jsonb default '{}', reason text default null, writer text default session_user) returns bigint
+language plpgsql security definer as $$
+declare
+  b mutirao.batch := mutirao.draft_migration(flow, from_version, to_version, tasks, attributes, filter);
+begin
+  return mutirao.new_batch(b.kind, b.filter, b.arguments, reason, mutirao.signed(writer));
+end $$;
+comment on function mutirao.migrate_flow(text, int, int, jsonb, jsonb, jsonb, text, text) is
+  'Moves the open instances of a pinned flow to another version, by default the newest, as a batch. Answers the batch.';
+
+----------------------------------------------------------------------------------------------------------------- working out
+
+-- Where several jobs become one, the one that has come furthest stays.
+create or replace function mutirao.migrated_jobs(b mutirao.batch, target int, instances bigint[])
+returns table (job bigint, instance bigint, task int, becomes int, status mutirao.job_status, goes boolean, clashes boolean)
+language sql stable as $$
+  select j.id, j.instance, j.task, j.becomes, j.status, j.is_free and (not j.is_known or j.nth > 1), not j.is_free and j.nth > 1
+  from (
+    select j.id, j.instance, j.task, m.becomes, j.status, not (j.status = 'running' or j.status = 'parked' and j.change is not null) as is_free,
+      exists (select from mutirao.rule r where r.version = target and r.task = m.becomes and r.enabled) as is_known,
+      row_number() over (partition by j.instance, m.becomes order by j.status = 'running' desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth
+    from mutirao.job j join mutirao.task t on t.id = j.task
+    cross join lateral (select coalesce((select n.id from mutirao.task n where n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name), j.task) as becomes) m
+    where j.instance = any (instances) and t.name <> '_EXCPT') j
+$$;
+
+create or replace function mutirao.mapped(b mutirao.batch, tasks int[]) returns int[]
+language sql stable as $$
+  select coalesce(array_agg(distinct coalesce(n.id, t.id)), '{}') from mutirao.task t
+  left join mutirao.task n on n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name
+  where t.id = any (tasks)
+$$;
+comment on function mutirao.mapped(mutirao.batch, int[]) is 'What these tasks become.';
+
+create or replace function mutirao.mapped_terms(b mutirao.batch, terms int[]) returns int[]
+language sql stable as $$
+  select coalesce(array_agg(distinct (mutirao.mapped(b, array[x / 8]))[1] * 8 + x % 8), '{}') from unnest(terms) x
+$$;
+
+create or replace function mutirao.renamed(document jsonb, mapping jsonb) returns jsonb
+language sql immutable as $$
+  select case when document is null or mapping = '{}' then document
+    else document - array(select jsonb_object_keys(mapping)) || coalesce(
+      (select jsonb_object_agg(m.value, document -> m.key order by m.key) from jsonb_each_text(mapping) m where document ? m.key), '{}') end
+$$;
+
+-- What each instance would be under the target version. Only reads.
+create or replace function mutirao.migrate_work(b mutirao.batch, v mutirao.version, instances bigint[]) returns mutirao.work[]
+language sql stable as $$
+  with jobs as materialized (
+    select * from mutirao.migrated_jobs(b, v.id, instances)),
+  standing as materialized (
+    select i.id, coalesce(array_agg(j.becomes) filter (where j.status <> 'failed' and not j.goes), '{}') as pending,
+      coalesce(array_agg(j.becomes) filter (where j.status = 'failed' and not j.goes), '{}') as failed,
+      count(*) filter (where j.status = 'parked' and not j.goes)::int as parked,
+      coalesce(array_agg(j.job) filter (where j.goes), '{}') as gone,
+      jsonb_agg(jsonb_build_object('job', j.job, 'task', t.name) order by j.job) filter (where j.goes) as removed,
+      coalesce(jsonb_object_agg(n.name, case when j.status in ('running', 'parked') then 'running' when j.status = 'failed' then 'failed' else 'ready' end)
+        filter (where not j.goes and j.becomes = any (v.named)), '{}') as latest,
+      coalesce(array_agg(n.name) filter (where j.goes), '{}') as forgotten,
+      jsonb_agg(jsonb_build_object('code', 'task_failed', 'job', j.job, 'task', n.name, 'error', (select x.error ->> 'error' from mutirao.job x where x.id = j.job)) order by j.job)
+        filter (where j.status = 'failed' and not j.goes and j.becomes <> all (v.handled)) as failures
+    from unnest(instances) i(id) left join jobs j on j.instance = i.id left join mutirao.task t on t.id = j.task left join mutirao.task n on n.id = j.becomes
+    group by i.id),
+  -- What the version before had no need to keep, and this one has.
+  versions as materialized (
+    select o.id, o.number, mutirao.mapped_terms(b, o.terms) as terms, mutirao.mapped(b, o.once) as once, mutirao.mapped(b, o.named) as named
+    from mutirao.version o where o.flow = b.flow),
+  past as materialized (
+    select i.id, mutirao.mapped(b, p.fired) as fired, mutirao.mapped(b, p.done) as done
+    from mutirao.instance i join versions o on o.id = i.version
+    cross join lateral (
+      select coalesce(array_agg(distinct f.task), '{}') as fired, coalesce(array_agg(distinct r.task) filter (where r.kind in ('finish', 'skip') and r.task is not null), '{}') as done
+      from mutirao.trace r left join lateral unnest(r.fired) f(task) on true where r.instance = i.id) p
+    where i.id = any (instances) and not (v.terms <@ o.terms and v.once <@ o.once and v.named <@ o.named))
+  select coalesce(array_agg(row(1, 'migrate', i.id, i.flow, v.id, null, null, null, null,
+      (select coalesce(jsonb_object_agg(e.key, e.value), '{}') from jsonb_each(n.state) e where v.defaults ? e.key),
+      n.state, s.pending, s.failed, n.fired, n.reached, n.latest, s.pending || s.failed || n.fired, s.parked,
+      case when i.reasons is null and s.failures is null then null else (
+        select jsonb_agg(x.r) from (
+          select e.r from jsonb_array_elements(i.reasons) e(r) where e.r ->> 'code' <> 'task_failed' and coalesce((e.r ->> 'job')::bigint <> all (s.gone), true)
+          union all select jsonb_array_elements(s.failures)) x(r)) end,
+      i.hold, i.firings, i.priority, i.started_at, b.made_by,
+      jsonb_strip_nulls(jsonb_build_object('from', o.number, 'removed', s.removed, 'batch', b.id, 'reason', b.reason)))::mutirao.work order by i.id), '{}')
+  from mutirao.instance i join standing s on s.id = i.id join versions o on o.id = i.version left join past p on p.id = i.id
+  cross join lateral (select
+    v.defaults || mutirao.renamed(i.state, b.arguments -> 'attributes') as state,
+    array(select unnest(mutirao.mapped(b, i.fired || coalesce(p.fired, '{}'))) intersect select unnest(v.once)) as fired,
+    array(select x from (
+        select unnest(mutirao.mapped_terms(b, i.reached)) union
+        select mutirao.term(t, 'succeeded') from unnest(p.done) t union
+        select mutirao.term(t, 'failed') from unnest(s.failed) t union
+        select mutirao.term(t, 'ready') from unnest(p.fired || s.pending) t union
+        select mutirao.term(t, 'running') from unnest(p.done || s.failed) t) r(x)
+      where x = any (v.terms) order by x) as reached,
+    case when v.named = '{}' then null else coalesce((select jsonb_object_agg(t.name, 'succeeded') from mutirao.task t where t.id = any (p.done) and t.id = any (v.named)), '{}')
+      || (coalesce(mutirao.renamed(i.latest, b.arguments -> 'tasks'), '{}') - s.forgotten) || s.latest end as latest) n
+$$;
+comment on function mutirao.migrate_work(mutirao.batch, mutirao.version, bigint[]) is 'What instances would be under the version that a migration leads to; writes nothing.';
+
+create or replace function mutirao.clashing(b mutirao.batch, target int, instances bigint[]) returns setof mutirao.batch_outcome
+language sql stable as $$
+  select distinct on (j.instance) j.instance, 'job_running', format('instance %s: two of its running jobs would become %s; let one of them end first', j.instance,
+    (select t.name from mutirao.task t where t.id = j.becomes))
+  from mutirao.migrated_jobs(b, target, instances) j where j.clashes
+$$;
+
+create or replace function mutirao.misfits(problem jsonb) returns boolean
+language sql immutable return coalesce(problem ->> 'code' in ('wrong_type', 'missing_attribute', 'unknown_attribute'), false);
+comment on function mutirao.misfits(jsonb) is 'Its state does not fit the version: it stays where it is. Any other problem is an exception of its own.';
+
+---------------------------------------------------------------------------------------------------------------------- doing
+
+create or replace function mutirao.move_jobs(b mutirao.batch, v mutirao.version, instances bigint[]) returns void
+language plpgsql as $$
+declare
+  jobs bigint[];
+  becomes int[];
+begin
+  with gone as (
+    delete from mutirao.job j using mutirao.migrated_jobs(b, v.id, instances) m where m.goes and j.id = m.job)
+  select array_agg(m.job), array_agg(m.becomes) into jobs, becomes from mutirao.migrated_jobs(b, v.id, instances) m where not m.goes;
+  -- By way of numbers that no task has: two tasks may change places, and (instance, task) is unique.
+  update mutirao.job j set task = -m.becomes, slot = (select coalesce(i.state ->> h.per, '') from mutirao.throttle h where h.task = m.becomes)
+  from unnest(jobs, becomes) m(job, becomes), mutirao.instance i where j.id = m.job and j.task <> m.becomes and i.id = j.instance;
+  update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
+  -- How it is tried is the version's to say. A lease that has begun is left as it is.
+  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock,
+    status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
+    due_at = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
+  from mutirao.rule r, mutirao.instance i
+  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and i.id = j.instance;
+end $$;
+
+create or replace function mutirao.batch_migrate(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
+language plpgsql as $$
+declare
+  v mutirao.version := mutirao.target_version(b);
+  refused mutirao.batch_outcome[] := array(select c from mutirao.clashing(b, v.id, instances) c);
+  work mutirao.work[];
+  looked mutirao.looked[];
+  moving bigint[];
+  unblocked bigint[];
+begin
+  work := mutirao.migrate_work(b, v, array(select n from unnest(instances) n where not exists (select from unnest(refused) r where r.instance = n)));
+  if work <> '{}' then
+    looked := mutirao.look(work, array[v.id]);
+  end if;
+  refused := refused || array(
+    select row(w.instance, w.problem ->> 'code', format('instance %s: %s', w.instance, w.problem ->> 'error'))::mutirao.batch_outcome
+    from unnest(work, looked) w where mutirao.misfits(w.problem));
+  select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
+      w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work order by w.instance),
+    array_agg(row(w.final, w.fires, w.problem)::mutirao.looked order by w.instance), array_agg(w.instance)
+    into work, looked, moving
+  from unnest(work, looked) w where not mutirao.misfits(w.problem);
+  if moving is not null then
+    perform mutirao.move_jobs(b, v, moving);
+    perform mutirao.settle(work, array[v.id], null, looked);
+    perform mutirao.show_exceptions(moving);
+    perform mutirao.make_searchable(moving);
+    perform mutirao.wake(array[b.flow]);
+    unblocked := array(select i.id from mutirao.instance i where i.id = any (moving) and i.parked > 0 and i.hold is null);
+    if unblocked <> '{}' then
+      perform mutirao.finish_parked(unblocked);
+    end if;
+  end if;
+  return query select * from unnest(refused);
+end $$;
+
+----------------------------------------------------------------------------------------------------------------- foretelling
+
+create or replace function mutirao.foretell(w mutirao.work, final boolean, fires int[], problem jsonb, v mutirao.version, out outcome text, out why text)
+language sql stable as $$
+  select case
+      when mutirao.misfits(problem) then 'refused'
+      when w.hold is not null then 'suspended'
+      when problem is not null then 'exception'
+      when final and w.pending = '{}' and w.failed <@ v.handled then 'completed'
+      when not final and fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'exception' end
+      when not final and w.firings + cardinality(fires) > v.firing_limit then 'exception'
+      when mutirao.reasons_after(w.reasons, null) is not null then 'exception'
+      else 'running' end,
+    case
+      when problem is not null then (problem ->> 'code') || ': ' || case when problem ->> 'task' is null then '' else format('condition of %s: ', problem ->> 'task') end || (problem ->> 'error')
+      when w.hold is not null then null
+      when not final and fires = '{}' and w.pending = '{}' and w.failed <@ v.handled and v.ends <> 'quiet' then 'nothing_fires'
+      when not final and w.firings + cardinality(fires) > v.firing_limit then 'runaway'
+      else (select string_agg(concat_ws(': ', r ->> 'code', r ->> 'task'), ', ') from jsonb_array_elements(mutirao.reasons_after(w.reasons, null)) r) end
+$$;
+comment on function mutirao.foretell(mutirao.work, boolean, int[], jsonb, mutirao.version) is 'What settling would make of a migrated instance.';
+
+create or replace function mutirao.names_of(tasks int[]) returns text[]
+language sql stable return array(select t.name from unnest(tasks) with ordinality x(id, n) join mutirao.task t on t.id = x.id order by x.n);
+
+create or replace function mutirao.foretell_migration(b mutirao.batch, v mutirao.version, instances bigint[])
+returns table (instance bigint, version int, outcome text, why text, fires text[], removes text[], moves jsonb)
+language plpgsql stable as $$
+declare
+  clashing mutirao.batch_outcome[] := array(select c from mutirao.clashing(b, v.id, instances) c);
+  work mutirao.work[] := mutirao.migrate_work(b, v, instances);
+begin
+  return query
+    select w.instance, (w.note ->> 'from')::int, case when c.code is null then f.outcome else 'refused' end, coalesce(c.code || ': ' || c.message, f.why),
+      case when f.outcome in ('running', 'exception') and w.problem is null and c.code is null and not w.final then mutirao.names_of(w.fires) else '{}' end,
+      array(select r ->> 'task' from jsonb_array_elements(w.note -> 'removed') r),
+      coalesce((select jsonb_object_agg(o.name, n.name) from mutirao.migrated_jobs(b, v.id, array[w.instance]) j join mutirao.task o on o.id = j.task
+        join mutirao.task n on n.id = j.becomes where b.arguments -> 'tasks' <> '{}' and not j.goes and j.task <> j.becomes), '{}')
+    from unnest(work, mutirao.look(work, array[v.id])) w(n, kind, instance, flow, version, job, task, attempt, cause, change, state, pending, failed, fired, reached,
+        latest, held, parked, reasons, hold, firings, priority, started_at, writer, note, final, fires, problem)
+    cross join lateral mutirao.foretell(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired,
+      w.reached, w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work, w.final, w.fires, w.problem, v) f
+    left join unnest(clashing) c on c.instance = w.instance
+    order by w.instance;
+end $$;
+
+create or replace function mutirao.preview_migration(flow text, to_version int default null, from_version int default null, tasks jsonb default '{}', attributes jsonb default '{}',
+  filter jsonb default '{}', after bigint default 0, room int default null)
+returns table (instance bigint, version int, outcome text, why text, fires text[], removes text[], moves jsonb)
+language plpgsql security definer as $$
+declare
+  b mutirao.batch := mutirao.draft_migration(flow, from_version, to_version, tasks, attributes, filter);
+  v mutirao.version := mutirao.target_version(b);
+  c mutirao.condition := mutirao.compile_where(b);
+  next bigint[];
+  fit record;
+begin
+  b.function := c.function;
+  b.names := c.arguments;
+  b.after := after;
+  while room is null or room > 0 loop
+    next := mutirao.next_instances(b, 'open', 1000);
+    exit when next = '{}';
+    fit := mutirao.fit_filter(b, 'open', next);
+    fit.fitting := fit.fitting[:coalesce(room, 1000)];
+    if fit.fitting <> '{}' then
+      return query select * from mutirao.foretell_migration(b, v, fit.fitting);
+    end if;
+    room := room - cardinality(fit.fitting);
+    b.after := next[cardinality(next)];
+  end loop;
+  perform mutirao.drop_where(b);
+end $$;
+comment on function mutirao.preview_migration(text, int, int, jsonb, jsonb, jsonb, bigint, int) is
+  'What migrate_flow would do to each instance, after the one given and at most so many: outcome is running, completed, exception, suspended or refused. Changes nothing.';
