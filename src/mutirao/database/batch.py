@@ -100,7 +100,7 @@ class Migration:
 class Foretold:
     """What a migration would do to one instance, which has this version now.
 
-    `outcome` is running, completed, exception, suspended or refused; `moves` are jobs that become those of another task.
+    `outcome` is running, completed, exception, suspended, delayed or refused; `moves` are jobs that become those of another task.
     """
 
     instance: int

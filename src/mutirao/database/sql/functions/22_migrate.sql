@@ -242,7 +242,7 @@ create or replace function mutirao.foretell(w mutirao.work, final boolean, fires
 language sql stable as $$
   select case
       when mutirao.misfits(problem) then 'refused'
-      when w.hold is not null then 'suspended'
+      when w.hold is not null then w.hold
       when problem is not null then 'exception'
       when final and w.pending = '{}' and w.failed <@ v.handled then 'completed'
       when not final and fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'exception' end
@@ -310,4 +310,4 @@ begin
   perform mutirao.drop_where(b);
 end $$;
 comment on function mutirao.preview_migration(text, int, int, jsonb, jsonb, jsonb, bigint, int) is
-  'What migrate_flow would do to each instance, after the one given and at most so many: outcome is running, completed, exception, suspended or refused. Changes nothing.';
+  'What migrate_flow would do to each instance, after the one given and at most so many: outcome is running, completed, exception, suspended, delayed or refused. Changes nothing.';
