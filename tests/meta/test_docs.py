@@ -124,7 +124,7 @@ def test_readme_is_short() -> None:
 
 
 # What only workers ask an engine.
-FOR_WORKERS = {"revive", "undone", "task_numbers"}
+FOR_WORKERS = {"revive", "undone", "task_numbers", "fates", "origins", "ping"}
 
 
 def test_every_method_of_the_engine_is_documented() -> None:

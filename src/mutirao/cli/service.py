@@ -1,11 +1,10 @@
-"""Programs that run until told to stop: the signals, the exit code, the log.
+"""Programs that run until told to stop: the signals and the exit code.
 
 The first SIGTERM or Ctrl-C lets them finish what runs, the second ends them at once. Whichever of them raises takes the
 others with it: half a program is worse than none, since nobody would notice.
 """
 
 import asyncio
-import logging
 import signal
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
@@ -14,7 +13,6 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.text import Text
 
 from mutirao.cli.output import progress
 from mutirao.cli.session import StoppedAtOnce, run
@@ -108,42 +106,3 @@ async def is_set_within(event: asyncio.Event, time: timedelta) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-class OneLineFormatter(logging.Formatter):
-    """An exception is told by its type and message: a log has one line for one event."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = f"{self.formatTime(record)} {record.levelname.lower()} {record.getMessage()}"
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-            line += f": {type(error).__name__}: {error}"
-        return " ".join(line.split())
-
-
-class _ConsoleHandler(logging.Handler):
-    """Through rich, so that lines go above a live display and not into it."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        style = {logging.WARNING: "yellow", logging.INFO: "dim"}.get(record.levelno, "red")
-        progress.print(Text(self.format(record), style if progress.is_terminal else ""), soft_wrap=True)
-
-
-def log_to_console() -> None:
-    handler = _ConsoleHandler()
-    handler.setFormatter(OneLineFormatter())
-    logger = logging.getLogger("mutirao")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)
-    _quiet_pool()
-
-
-def log_nothing() -> None:
-    """For a program that shows all that matters by itself."""
-    logging.getLogger("mutirao").handlers = [logging.NullHandler()]
-    _quiet_pool()
-
-
-def _quiet_pool() -> None:
-    """The pool warns of each connection that it loses; whoever needed it is told by an error of ours."""
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)

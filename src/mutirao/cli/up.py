@@ -1,6 +1,7 @@
 """`mutirao up`: everything in one process, and something to see."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Annotated, Any
@@ -10,9 +11,11 @@ import typer
 from mutirao.cli.board import Board
 from mutirao.cli.example import TravelExample, Travellers
 from mutirao.cli.invocation import calling
+from mutirao.cli.logs import log_nothing
+from mutirao.cli.observe import MetricsAddress, MetricsPort, Wanted, observing
 from mutirao.cli.options import Database
 from mutirao.cli.output import console, counted, progress
-from mutirao.cli.service import Service, log_nothing, run_service, serve
+from mutirao.cli.service import Service, run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.cli.tally import Tally
 from mutirao.cli.watch import Watch
@@ -21,7 +24,7 @@ from mutirao.database.address import resolve
 from mutirao.database.engine import Engine
 from mutirao.database.migrate import schema
 from mutirao.language import Loaded
-from mutirao.worker import Clock, Worker, WorkerOptions
+from mutirao.worker import Clock, Observer, Worker, WorkerOptions
 
 app = typer.Typer(add_completion=False)
 
@@ -44,6 +47,8 @@ def up(
     seconds: Annotated[
         float | None, typer.Option("--for", min=0, metavar="SECONDS", help="End after this. Default: at Ctrl-C.")
     ] = None,
+    metrics_port: MetricsPort = None,
+    metrics_address: MetricsAddress = "127.0.0.1",
 ) -> None:
     """Run everything here until Ctrl-C: PostgreSQL, a worker, a clock; and an example, if no flow is given.
 
@@ -52,20 +57,24 @@ def up(
     loaded = load_work(flows) if flows else EXAMPLE
     log_nothing()
     again = calling(database)(shlex.join(["up", *(flows or [])]))
-    run_service(_up(loaded, database, None if seconds is None else timedelta(seconds=seconds), again))
+    length = None if seconds is None else timedelta(seconds=seconds)
+    run_service(_up(loaded, database, length, again, Wanted(metrics_port, metrics_address)))
 
 
-async def _up(loaded: Loaded, database: str | None, length: timedelta | None, again: str) -> None:
+async def _up(loaded: Loaded, database: str | None, length: timedelta | None, again: str, wanted: Wanted) -> None:
     async with AsyncExitStack() as stack:
+        observers = stack.enter_context(observing(wanted))
         engine = await stack.enter_async_context(open_engine(database))
         _say(f"PostgreSQL {await _server_version(engine)}: {engine}")
         _say(f"Schema {schema().migrations[-1]}")
         with _step("Putting the flows in place"):
             tally = Tally()
-            worker, board = await prepare(engine, loaded, tally, str(engine), database)
+            worker, board = await prepare(engine, loaded, tally, str(engine), database, observers)
+        for observer in observers:
+            observer.watch(engine, worker)
         _say("A worker and a clock are running.")
         watch = Watch(engine, board, length, None if resolve(database).is_embedded else _PATIENCE)
-        services: list[Service] = [worker, Clock(engine), watch]
+        services: list[Service] = [worker, Clock(engine, observers), watch]
         if loaded is EXAMPLE:
             services.append(Travellers(engine))
         watch.stops(services)
@@ -75,7 +84,12 @@ async def _up(loaded: Loaded, database: str | None, length: timedelta | None, ag
 
 
 async def prepare(
-    engine: Engine, loaded: Loaded, tally: Tally, where: str, database: str | None = None
+    engine: Engine,
+    loaded: Loaded,
+    tally: Tally,
+    where: str,
+    database: str | None = None,
+    observers: Sequence[Observer] = (),
 ) -> tuple[Worker, Board]:
     """The worker for these flows, and the board that shows what it does."""
     for flow in loaded.flows:
@@ -83,7 +97,7 @@ async def prepare(
     handlers = tally.counted(loaded.handlers)
     tasks = [(handler.flow, handler.task) for handler in handlers]
     hints = _EXAMPLE_HINTS if loaded is EXAMPLE else (_start_hint(loaded), *_HINTS)
-    worker = Worker(engine, [*loaded.flows, *handlers], WorkerOptions(name="up", clock=False))
+    worker = Worker(engine, [*loaded.flows, *handlers], WorkerOptions(name="up", clock=False), observers)
     return worker, Board(where, tasks, tally, hints, calling(database))
 
 

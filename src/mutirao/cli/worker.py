@@ -10,9 +10,19 @@ from typing import Annotated
 import typer
 
 from mutirao.cli.arguments import Databases, FlowAddresses
+from mutirao.cli.logs import set_up_logs
+from mutirao.cli.observe import (
+    LogFormatOption,
+    LogLevelOption,
+    MetricsAddress,
+    MetricsPort,
+    Otel,
+    Wanted,
+    observing,
+)
 from mutirao.cli.output import console, counted, progress
 from mutirao.cli.rate import Rate
-from mutirao.cli.service import is_set_within, log_to_console, run_service, serve
+from mutirao.cli.service import is_set_within, run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.database.engine import Engine
 from mutirao.errors import FlowError
@@ -38,6 +48,11 @@ def worker(
     ] = 60,
     name: Annotated[str | None, typer.Option("--name", help="Shown in the trace. Default: host and process.")] = None,
     no_clock: Annotated[bool, typer.Option("--no-clock", help="Another process keeps time.")] = False,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+    metrics_port: MetricsPort = None,
+    metrics_address: MetricsAddress = "127.0.0.1",
+    otel: Otel = False,
 ) -> None:
     """Do the jobs of some flows until SIGTERM or Ctrl-C: then what runs is finished, and the rest given back.
 
@@ -45,8 +60,8 @@ def worker(
     """
     loaded = load_work(flows)
     options = WorkerOptions(name, concurrency, threads, timedelta(seconds=lease), clock=not no_clock)
-    log_to_console()
-    run_service(_work(loaded, database or [None], options))
+    set_up_logs(log_format, log_level)
+    run_service(_work(loaded, database or [None], options, Wanted(metrics_port, metrics_address, otel)))
 
 
 def load_work(addresses: Sequence[str]) -> Loaded:
@@ -57,12 +72,15 @@ def load_work(addresses: Sequence[str]) -> Loaded:
     return loaded
 
 
-async def _work(loaded: Loaded, databases: Sequence[str | None], options: WorkerOptions) -> None:
+async def _work(loaded: Loaded, databases: Sequence[str | None], options: WorkerOptions, wanted: Wanted) -> None:
     async with AsyncExitStack() as stack:
+        observers = stack.enter_context(observing(wanted))
         engines = [await stack.enter_async_context(open_engine(each, options.name)) for each in databases]
-        workers = [Worker(engine, [*loaded.flows, *loaded.handlers], options) for engine in engines]
+        workers = [Worker(engine, [*loaded.flows, *loaded.handlers], options, observers) for engine in engines]
         for engine, each in zip(engines, workers, strict=True):
             await _put_in_place(engine, loaded)
+            for observer in observers:
+                observer.watch(engine, each)
             console.print(f"{each.name} is ready for {_described(loaded)}; {engine}", highlight=False, soft_wrap=True)
         await serve([*workers, Counts(workers)])
     done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -28,6 +29,7 @@ from mutirao.database.batch import BatchCalls
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
 from mutirao.database.migrate import ensure_current, upgrade
+from mutirao.database.origin import carried_along
 from mutirao.database.record import (
     Backlog,
     Event,
@@ -35,6 +37,7 @@ from mutirao.database.record import (
     Instance,
     JobRecord,
     LimitRecord,
+    Load,
     Sent,
     TraceRow,
     VersionRecord,
@@ -122,6 +125,11 @@ class Engine(BatchCalls):
 
     def __str__(self) -> str:
         return str(self._address)
+
+    @property
+    def database(self) -> str:
+        """The name of its database on the server."""
+        return str(conninfo_to_dict(self.url).get("dbname") or "")
 
     async def _prepare(self) -> None:
         async with await connect(self.url) as connection:
@@ -258,7 +266,7 @@ class Engine(BatchCalls):
 
     async def _start(self, batch: starting.Batch, priority: int, at: datetime | None) -> list[int]:
         keys = None if batch.keys is None else texts(batch.keys)
-        note = starting.note.get()
+        note = carried_along(starting.note.get())
         values = (
             batch.flow,
             texts(batch.states),
@@ -421,6 +429,26 @@ class Engine(BatchCalls):
         async with self.connection() as connection:
             found = await connection.execute(query("undone_tasks"), [list(flows), list(tasks)])
             return await found.fetchall()
+
+    async def load(self) -> list[Load]:
+        """What there is to do, for metrics: cheap however much it is. Large numbers of what only waits are estimates."""
+        return await self._rows(Load, "load", [])
+
+    async def ping(self) -> None:
+        """Raises when the database does not answer."""
+        await self._call("ping")
+
+    async def origins(self, instances: Sequence[int]) -> dict[int, str]:
+        """In whose OpenTelemetry context these instances were started, as far as they were."""
+        async with self.connection() as connection:
+            return dict(await (await connection.execute(query("origins"), (list(instances),))).fetchall())
+
+    async def fates(self, attempts: Sequence[tuple[int, int, int, int]]) -> dict[int, str]:
+        """Of attempts that failed (job, attempt, instance, earlier failures): `retried`, `given_up` or `dropped`."""
+        columns = [list(column) for column in zip(*attempts, strict=True)]
+        async with self.connection() as connection:
+            found = await connection.execute(query("fates"), columns)
+            return dict(await found.fetchall())
 
     async def backlog(self) -> list[Backlog]:
         return await self._rows(Backlog, "backlog", [])

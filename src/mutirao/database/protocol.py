@@ -4,10 +4,12 @@ One `Line` is one connection. Calls on it go one after another; a worker that wa
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
@@ -15,6 +17,8 @@ from mutirao.database.array import numbers, texts
 from mutirao.database.connection import connect, refusal_of
 from mutirao.database.sql import query
 from mutirao.errors import MutiraoError, OperatorError, RequestError
+
+T = TypeVar("T")
 
 # A look takes microseconds. One that takes this long is a condition gone wrong, and is found by trying job by job.
 LOOK_LIMIT = timedelta(seconds=10)
@@ -41,13 +45,30 @@ class Told(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a job ended: by a change or by an error, each as JSON text. `postponed`: how often it was told `busy`."""
+    """How a job ended: by a change or by an error, each as JSON text. `postponed`: how often it was told `busy`.
+
+    The database knows the rest. It is kept for whoever is told how the report went.
+    """
 
     job: int
     attempt: int
     change: str | None
     error: str | None
     postponed: int = 0
+    instance: int = 0
+    task: int = 0
+    failures: int = 0
+
+
+class Tick(NamedTuple):
+    """What came of one duty of a clock: how much was done, and in how many seconds there is something to do again."""
+
+    done: int
+    next_in: float | None
+
+
+# Told of each call: its name, how many seconds it took, and the refusal if there was one.
+Called = Callable[[str, float, MutiraoError | None], None]
 
 
 class LookTooLong(RequestError):
@@ -62,12 +83,13 @@ class _RawLoader(Loader):
 
 
 class Line:
-    """A worker's connection; made anew when it broke. Calls on it wait for one another."""
+    """A worker's connection; made anew when it broke. Calls on it wait for one another; each of `called` hears of all."""
 
-    def __init__(self, url: str, name: str, limit: timedelta | None = None) -> None:
+    def __init__(self, url: str, name: str, limit: timedelta | None = None, called: Sequence[Called] = ()) -> None:
         self.url = url
         self.name = name
         self._limit = limit or LOOK_LIMIT
+        self._called = called
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._calling = asyncio.Lock()
 
@@ -104,13 +126,10 @@ class Line:
     async def leave(self, worker: str) -> None:
         await self._call("leave", [worker])
 
-    async def tick(self, duty: str, room: int) -> float | None:
-        """One duty of a clock, for so many instances at most; answers in how many seconds there is something to do again.
-
-        Raises `LookTooLong` where they take too long together.
-        """
-        [(_, next_in)] = await self._call("turn_clock", (room, duty), _refusal_of_turn)
-        return None if next_in is None else float(next_in)
+    async def tick(self, duty: str, room: int) -> Tick:
+        """One duty of a clock, for so many instances at most. Raises `LookTooLong` where they take too long together."""
+        [(done, next_in)] = await self._call("turn_clock", (room, duty), _refusal_of_turn)
+        return Tick(msgspec.json.decode(done)[duty] or 0, next_in)
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -120,22 +139,45 @@ class Line:
         self, name: str, values: Sequence[Any], refusal: Callable[[psycopg.Error], MutiraoError] = refusal_of
     ) -> list[tuple[Any, ...]]:
         async with self._calling:
-            try:
-                found = await (await self._connected()).execute(query(name), values)
-                return await found.fetchall()
-            except psycopg.Error as error:
-                raise refusal(error) from error
-
-    async def _connected(self) -> psycopg.AsyncConnection[Any]:
-        if self._connection is None or self._connection.closed:
-            milliseconds = int(self._limit.total_seconds() * 1000)
-            connection = await connect(
-                self.url, application_name=self.name[:63], options=f"-c statement_timeout={milliseconds}"
+            connection = (
+                await self._timed("connect", self._connect(), refusal_of) if self._is_closed else self._connection
             )
-            connection.adapters.register_loader("jsonb", _RawLoader)
-            connection.prepare_threshold = 0
-            self._connection = connection
-        return self._connection
+            return await self._timed(name, _rows(connection, name, values), refusal)
+
+    async def _timed(self, name: str, call: Awaitable[T], refusal: Callable[[psycopg.Error], MutiraoError]) -> T:
+        began = time.perf_counter()
+        refused: MutiraoError | None = None
+        try:
+            return await call
+        except psycopg.Error as error:
+            refused = refusal(error)
+            raise refused from error
+        except MutiraoError as error:
+            refused = error
+            raise
+        finally:
+            for called in self._called:
+                called(name, time.perf_counter() - began, refused)
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._connection is None or self._connection.closed
+
+    async def _connect(self) -> psycopg.AsyncConnection[Any]:
+        milliseconds = int(self._limit.total_seconds() * 1000)
+        connection = await connect(
+            self.url, application_name=self.name[:63], options=f"-c statement_timeout={milliseconds}"
+        )
+        connection.adapters.register_loader("jsonb", _RawLoader)
+        connection.prepare_threshold = 0
+        self._connection = connection
+        return connection
+
+
+async def _rows(connection: Any, name: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    found = await connection.execute(query(name), values)
+    rows: list[tuple[Any, ...]] = await found.fetchall()
+    return rows
 
 
 def _refusal_of_turn(error: psycopg.Error) -> MutiraoError:

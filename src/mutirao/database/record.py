@@ -156,3 +156,18 @@ class WorkerRecord:
     tasks: list[str]
     """As `flow.task`."""
     running: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One number about what there is to do: `kind` is jobs, exceptions, instances or overdue.
+
+    `seconds` is the age of the oldest job that is ready, or how late the oldest overdue thing is.
+    """
+
+    kind: str
+    flow: str
+    task: str
+    status: str
+    count: float
+    seconds: float | None

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 
 from mutirao.database.engine import Engine
 from mutirao.database.listener import Listener
 from mutirao.database.protocol import CLOCK_LIMIT, CLOCK_ROOM, Backoff, Line, is_lost
 from mutirao.errors import MutiraoError, OperatorError, RequestError
+from mutirao.worker.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +24,9 @@ _SHORTEST = 0.02
 class Clock:
     """Turns until stopped. A hint from the database tells it when something falls due earlier than it knew."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, observers: Sequence[Observer] = ()) -> None:
         self._engine = engine
+        self._observers = observers
         self._hint = asyncio.Event()
         self._stopping = False
         self._rooms = dict.fromkeys(_DUTIES, CLOCK_ROOM)
@@ -41,7 +44,7 @@ class Clock:
         name = f"{self._engine.name} clock"
         listener = Listener(self._engine.url, name, self.hear)
         listening = asyncio.create_task(listener.run()) if listen else None
-        line = Line(self._engine.url, name, CLOCK_LIMIT)
+        line = Line(self._engine.url, name, CLOCK_LIMIT, [each.called for each in self._observers])
         try:
             await self._turn_until_stopped(line)
         finally:
@@ -69,12 +72,14 @@ class Clock:
         next_in: float | None = None
         for duty in _DUTIES:
             try:
-                due_in = await line.tick(duty, self._rooms[duty])
+                done, due_in = await line.tick(duty, self._rooms[duty])
             except RequestError as error:
                 log.warning("%s of up to %s instances, once more with fewer: %s", duty, self._rooms[duty], error)
                 self._rooms[duty] = max(1, self._rooms[duty] // 2)
                 next_in = _LONGEST if self._rooms[duty] == 1 else 0
             else:
+                for observer in self._observers:
+                    observer.ticked(duty, done, due_in)
                 self._rooms[duty] = min(CLOCK_ROOM, self._rooms[duty] * 2)
                 next_in = due_in if next_in is None else min(next_in, _LONGEST if due_in is None else due_in)
         return next_in

@@ -9,6 +9,7 @@ from enum import Enum
 
 from mutirao.database.protocol import Done, Line
 from mutirao.language.handler import Handler
+from mutirao.worker.observer import Observer
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Outcome, Running, failure
 from mutirao.worker.thread import Threads
@@ -42,7 +43,12 @@ class Desk:
     """
 
     def __init__(
-        self, line: Line, options: WorkerOptions, reporting: Callable[[], None], freed: Callable[[], None]
+        self,
+        line: Line,
+        options: WorkerOptions,
+        reporting: Callable[[], None],
+        freed: Callable[[], None],
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.running: dict[int, Running] = {}
         self.ended: deque[Done] = deque()
@@ -50,6 +56,7 @@ class Desk:
         self._being_reported: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
+        self._observers = observers
         self._reporting = reporting
         self._freed = freed
         self._loop = asyncio.get_running_loop()
@@ -126,7 +133,9 @@ class Desk:
         """Somebody else has the job by now: what we still do for it is of no use."""
         running = self.running.get(attempt)
         if running is not None:
-            log.warning("%s: the lease of attempt %s is lost", running, attempt)
+            log.warning("%s: the lease of attempt %s is lost", running, attempt, extra=running.extra)
+            for observer in self._observers:
+                observer.lost(running.handler)
             self._stop(running)
             self._freed()
 
@@ -160,7 +169,8 @@ class Desk:
             self.done += 1
         else:
             self.failed += 1
-            log.info("%s failed, try %s: %s", running, running.told.failures + 1, outcome.said)
+        for observer in self._observers:
+            observer.finished(running, outcome)
         if not outcome.is_written:
             self.report(running.done(outcome))
 

@@ -2,6 +2,8 @@
 
 import traceback
 from asyncio import CancelledError, Task, TimerHandle
+from collections.abc import Sequence
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -11,10 +13,27 @@ from mutirao.database.protocol import Done, Told
 from mutirao.errors import Failed, MutiraoError
 from mutirao.language.handler import Handler
 from mutirao.model import Job
+from mutirao.worker.observer import Observer, suppressed
 
 _KEPT_CHARACTERS = 8_000
 _KEPT_LINE = 1_000
 _OURS = "mutirao."
+
+# Of those whom nobody observes.
+_NOTHING: dict[Observer, Any] = {}
+
+_CURRENT: ContextVar["Running | None"] = ContextVar("mutirao_job", default=None)
+
+
+def current() -> "Running | None":
+    """The job inside whose user code we are."""
+    return _CURRENT.get()
+
+
+def current_job() -> Job | None:
+    """The job that this code works for, wherever it is called from; None outside of a job."""
+    running = _CURRENT.get()
+    return None if running is None else running.job
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -25,19 +44,24 @@ class Outcome(msgspec.Struct, frozen=True):
     is_written: bool = False
 
     @property
-    def said(self) -> str:
-        """The error in one line, for a log."""
-        return str(msgspec.json.decode(self.error or "{}").get("error", "")).partition("\n")[0][:300]
+    def problem(self) -> dict[str, Any]:
+        """The error as it is kept: code, error, and a traceback where there is one."""
+        found: dict[str, Any] = msgspec.json.decode(self.error or "{}")
+        return found
 
 
 class Running:
     """One job of ours. `ended` is set once its outcome is known, so that a late one is not reported again."""
 
-    __slots__ = ("ended", "handler", "task", "timer", "told")
+    __slots__ = ("ended", "handler", "observed", "observers", "task", "timer", "told", "worker")
 
-    def __init__(self, handler: Handler, told: Told) -> None:
+    def __init__(self, handler: Handler, told: Told, worker: str = "", observers: Sequence[Observer] = ()) -> None:
         self.handler = handler
         self.told = told
+        self.worker = worker
+        self.observers = observers
+        self.observed: dict[Observer, Any] = {} if observers else _NOTHING
+        """What observers keep about it until its end."""
         self.task: Task[None] | None = None
         self.timer: TimerHandle | None = None
         self.ended = False
@@ -50,8 +74,22 @@ class Running:
         told, handler = self.told, self.handler
         return Job(told.job, told.instance, handler.flow, handler.task, told.attempt, told.failures)
 
+    @property
+    def extra(self) -> dict[str, object]:
+        """The fields of a log line about it."""
+        told, handler = self.told, self.handler
+        return {
+            "instance": told.instance,
+            "job": told.job,
+            "task": handler.task,
+            "flow": handler.flow,
+            "attempt": told.attempt,
+            "worker": self.worker,
+        }
+
     def done(self, outcome: Outcome) -> Done:
-        return Done(self.told.job, self.told.attempt, outcome.change, outcome.error)
+        told = self.told
+        return Done(told.job, told.attempt, outcome.change, outcome.error, 0, told.instance, told.task, told.failures)
 
     def _call(self, connection: Any) -> Any:
         """Begin the user's function: what it returns is a change, or something to await for one."""
@@ -61,21 +99,41 @@ class Running:
 
     def call(self, connection: Any = None) -> Outcome:
         """The whole of a blocking function. In a thread nothing is above us, so nothing may pass."""
+        self._begin()
         try:
-            return self._outcome_of(self._call(connection))
+            outcome = self._outcome_of(self._call(connection))
         except BaseException as error:  # noqa: BLE001 whatever user code raises is its outcome
-            return failure_of(error)
+            outcome = failure_of(error)
+        self._end(outcome)
+        return outcome
 
     async def call_async(self, connection: Any = None) -> Outcome:
         """The whole of an async function. Cancelled by us it gives no outcome: whoever cancelled it knows why."""
+        self._begin()
         try:
-            return self._outcome_of(await self._call(connection))
+            outcome = self._outcome_of(await self._call(connection))
         except CancelledError as error:
             if self.ended:
+                self._end(None)
                 raise
-            return failure_of(error)  # by user code itself
+            outcome = failure_of(error)  # by user code itself
         except (Exception, SystemExit) as error:  # noqa: BLE001 whatever user code raises is its outcome
-            return failure_of(error)
+            outcome = failure_of(error)
+        self._end(outcome)
+        return outcome
+
+    def _begin(self) -> None:
+        """From here on, log lines and spans of user code are known to be of this job."""
+        _CURRENT.set(self)
+        for observer in self.observers:
+            with suppressed(observer):
+                observer.begins(self)
+
+    def _end(self, outcome: Outcome | None) -> None:
+        _CURRENT.set(None)
+        for observer in self.observers:
+            with suppressed(observer):
+                observer.ends(self, outcome)
 
     def _outcome_of(self, change: Any) -> Outcome:
         if change is None:

@@ -169,11 +169,15 @@ class Transactions:
 
     async def _refused(self, running: Running, error: MutiraoError) -> Outcome | None:
         """The change was not written, and with it nothing that user code did in the transaction."""
-        job = running.told.job
+        job, extra = running.told.job, running.extra
         if isinstance(error, LeaseLost):
-            log.info("job %s is no longer ours: its transaction was rolled back", job)
+            log.info("job %s is no longer ours: its transaction was rolled back", job, extra=extra)
+            for observer in running.observers:
+                observer.lost(running.handler)
         elif is_lost(error):
-            log.warning("job %s: %s; if it was not committed, it comes back when its lease ends", job, error)
+            log.warning(
+                "job %s: %s; if it was not committed, it comes back when its lease ends", job, error, extra=extra
+            )
         elif error.code in _PARKING:
             await self._park(running, error)
         else:
@@ -185,7 +189,14 @@ class Transactions:
         try:
             await self._line.park(running.told.job, running.told.attempt, None, problem)
         except MutiraoError as refused:
-            log.warning("job %s is not parked, it comes back when its lease ends: %s", running.told.job, refused)
+            job = running.told.job
+            log.warning(
+                "job %s is not parked, it comes back when its lease ends: %s", job, refused, extra=running.extra
+            )
+        else:
+            log.info("job %s is parked: %s", running.told.job, error.code, extra=running.extra)
+            for observer in running.observers:
+                observer.parked(running.handler)
 
 
 def _ending(running: Running, outcome: Outcome, is_broken: bool) -> tuple[int, int, str]:

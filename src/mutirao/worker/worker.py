@@ -31,7 +31,10 @@ from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
 from mutirao.worker.clock import Clock
 from mutirao.worker.desk import Desk, Place
+from mutirao.worker.fate import Fates, described
+from mutirao.worker.observer import Observer, suppressed
 from mutirao.worker.options import WorkerOptions
+from mutirao.worker.pulse import Pulse
 from mutirao.worker.running import Running
 
 log = logging.getLogger(__name__)
@@ -53,9 +56,18 @@ class Appetite(NamedTuple):
 
 
 class Worker:
-    """Does the jobs of some flows in one database. Flows are classes, functions bound by `@handles`, or handlers."""
+    """Does the jobs of some flows in one database. Flows are classes, functions bound by `@handles`, or handlers.
 
-    def __init__(self, engine: Engine, flows: Sequence[object], options: WorkerOptions | None = None) -> None:
+    `observers` hear what it does: `mutirao.worker.metrics.Metrics`, `mutirao.worker.spans.Spans`, or your own.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        flows: Sequence[object],
+        options: WorkerOptions | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
         options = options or WorkerOptions()
         self.name = options.name or f"{socket.gethostname()}:{os.getpid()}"
         self._engine = engine
@@ -63,12 +75,15 @@ class Worker:
         self._concurrency = options.concurrency
         self._lease = options.lease
         self._poll = options.poll
-        self._clock = Clock(engine) if options.clock else None
-        self._line = Line(engine.url, self.name)
-        self._desk = Desk(self._line, options, reporting=self._wake, freed=self._look_for_more)
+        self._observers = tuple(observers)
+        self._called = [each.called for each in self._observers]
+        self._clock = Clock(engine, self._observers) if options.clock else None
+        self._line = Line(engine.url, self.name, called=self._called)
+        self._desk = Desk(self._line, options, self._wake, self._look_for_more, self._observers)
         self.ready = asyncio.Event()
         """Set once its flows are in place and it listens: from then on nothing that is started escapes it."""
         self._handlers: dict[int, Handler] = {}
+        self._fates = Fates(engine, self.name, self._handlers, self._observers)
         self._tasks: dict[Place, list[int]] = {}
         self._leading = deque(Place)
         self._flow_numbers: set[str] = set()
@@ -89,16 +104,20 @@ class Worker:
         """How many attempts failed."""
         return self._desk.failed
 
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many jobs are inside user code or wait for it here, and how many may be."""
+        return len(self._desk.running), self._concurrency
+
     def does(self, flow: str, task: str) -> bool:
         """Whether it has a function for this task."""
         return any((each.flow, each.task) == (flow, task) for each in self._handlers.values())
 
     async def run(self) -> None:
         """Work until `stop`; returns when everything that ran has been reported or given back."""
-        await self._learn_tasks()
-        await self._announce()
         listener = Listener(self._engine.url, f"{self.name} listens", self._hear)
-        await listener.open()
+        if not await self._prepare(listener):
+            return
         self.ready.set()
         lanes = asyncio.ensure_future(self._all_lanes())
         tasks = [lanes, *map(asyncio.ensure_future, self._helpers(listener))]
@@ -116,6 +135,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._give_back(self._desk.clear())
+            await self._fates.flush(_LAST_WORDS_SECONDS)
             await self._desk.close(_LAST_WORDS_SECONDS)
             await self._leave()
             await listener.close()
@@ -134,9 +154,33 @@ class Worker:
             self._poll_now_and_then(),
             self._renew_now_and_then(),
             self._announce_now_and_then(),
+            self._fates.run(),
+            Pulse(self.name, self._observers).run(),
             self._stop_at_once.wait(),
         ]
         return helpers if self._clock is None else [*helpers, self._clock.run(listen=False)]
+
+    async def _prepare(self, listener: Listener) -> bool:
+        """Learn our tasks and listen; again, when the server goes away meanwhile. False if we are stopped before."""
+        backoff = Backoff()
+        while not self._stopping:
+            try:
+                await self._learn_tasks()
+                await self._announce()
+                await listener.open()
+            except MutiraoError as error:
+                await self._bear(error, backoff)
+            else:
+                return True
+        return False
+
+    async def _bear(self, error: MutiraoError, backoff: Backoff) -> None:
+        """Wait for a server that is away or too busy; whatever will not pass is raised."""
+        if not may_pass(error):
+            raise error
+        log.warning("waiting for the server: %s", error, extra={"worker": self.name})
+        await backoff.wait()
+        await self._engine.revive()
 
     async def _learn_tasks(self) -> None:
         """Put our flows in place, and find the numbers of the tasks that we have functions for."""
@@ -151,6 +195,7 @@ class Worker:
             numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
             self._flow_numbers.add(str(flow_number))
             self._handlers |= {numbers[task]: handler for task, handler in tasks.items()}
+        self._tasks = {}
         for number, handler in self._handlers.items():
             self._tasks.setdefault(Place.of(handler), []).append(number)
         await self._warn_of_the_undone()
@@ -162,6 +207,7 @@ class Worker:
             log.warning(
                 'jobs of task "%s" wait: %s of flow %s, version %s; this program has no such task: keep one running that has',
                 *(task, jobs, flow, version),
+                extra={"task": task, "flow": flow, "worker": self.name},
             )
 
     # Waking
@@ -191,7 +237,7 @@ class Worker:
 
     async def _lane(self, number: int) -> None:
         """Turns, for as long as there is anything to report or to ask for."""
-        line = Line(self._engine.url, f"{self.name} lane {number}")
+        line = Line(self._engine.url, f"{self.name} lane {number}", called=self._called)
         try:
             while not self._is_through():
                 if self._desk.ended or (self._maybe_more and self._appetite().room):
@@ -237,15 +283,23 @@ class Worker:
         try:
             while batch or not self._stopping:
                 try:
-                    self._take_up(await self._exchange(line, batch), batch)
+                    told = await self._exchange(line, batch)
                     break
                 except MutiraoError as error:
-                    if not may_pass(error):
-                        raise
-                    log.warning("waiting for the server: %s", error)
                     self._maybe_more = True
-                    await backoff.wait()
-                    await self._engine.revive()
+                    await self._bear(error, backoff)
+            else:
+                return
+            jobs = [
+                Running(self._handlers[each.task], each, self.name, self._observers)
+                for each in told
+                if each.kind == "job"
+            ]
+            for observer in self._observers if jobs else ():
+                with suppressed(observer):
+                    await observer.prepare(self._engine, jobs)
+            self._desk.begin(jobs)
+            self._take_back_all(told, batch)
         finally:
             self._desk.reported(batch)
             self._turns -= 1
@@ -290,28 +344,34 @@ class Worker:
             with suppress(LeaseLost):
                 await line.park(done.job, done.attempt, done.change, problem.decode())
             return []
-        return [Told("refused", done.job, done.attempt, 0, 0, 0, None, b"", problem)]
+        return [Told("refused", done.job, done.attempt, done.instance, done.task, 0, None, b"", problem)]
 
-    def _take_up(self, told: Sequence[Told], batch: Sequence[Done]) -> None:
-        self._desk.begin(Running(self._handlers[each.task], each) for each in told if each.kind == "job")
+    def _take_back_all(self, told: Sequence[Told], batch: Sequence[Done]) -> None:
         unsettled = {each.attempt: each for each in told if each.kind != "job"}
-        if unsettled:
-            for done in batch:
-                if done.attempt in unsettled:
-                    self._take_back(done, unsettled[done.attempt])
+        for done in batch:
+            if done.attempt in unsettled:
+                self._take_back(done, unsettled[done.attempt])
+            elif done.error is not None:
+                self._fates.ask(done)
 
     def _take_back(self, done: Done, told: Told) -> None:
         """Something that was reported and did not simply go well."""
+        handler = self._handlers[done.task]
         match told.kind:
             case "busy":
                 self._desk.postpone(done)
             case "refused":
-                self._desk.report(Done(done.job, done.attempt, None, (told.note or b"{}").decode()))
+                self._desk.report(done._replace(change=None, error=(told.note or b"{}").decode(), postponed=0))
             case "parked":
-                task, note = self._handlers[told.task].task, msgspec.json.decode(told.note or b"{}")
-                log.info("job %s (%s of instance %s) is parked: %s", told.job, task, told.instance, note.get("code"))
+                code = msgspec.json.decode(told.note or b"{}").get("code")
+                log.info("job %s is parked: %s", done.job, code, extra=described(handler, done, self.name))
+                for observer in self._observers:
+                    observer.parked(handler)
             case _:
-                log.info("job %s is no longer ours: attempt %s has been replaced", done.job, done.attempt)
+                what = "job %s is no longer ours: attempt %s has been replaced"
+                log.info(what, done.job, done.attempt, extra=described(handler, done, self.name))
+                for observer in self._observers:
+                    observer.lost(handler)
 
     # Leases
 
@@ -326,7 +386,7 @@ class Worker:
             except MutiraoError as error:
                 if not may_pass(error):
                     raise
-                log.warning("leases are not renewed: %s", error)
+                log.warning("leases are not renewed: %s", error, extra={"worker": self.name})
                 continue
             for attempt in lost:
                 self._desk.lose(attempt)

@@ -258,3 +258,51 @@ select f.name, t.name, v.number, count(*) from mutirao.job j join mutirao.task t
 join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version
 where f.name = any (%s) and j.task <> all (%s) and j.task <> f.exception_task
 group by 1, 2, 3 order by 1, 2, 3
+
+-- fates: what became of attempts that failed; a job that is gone by now was tried again, or dropped with its instance
+select x.attempt, case
+    when j.status = 'failed' and j.failures = x.failures + 1 then 'given_up'
+    when j.id is not null or exists (select from mutirao.trace t where t.instance = x.instance and t.attempt = x.attempt and t.kind = 'retry') then 'retried'
+    else 'dropped' end
+from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::int[]) x(job, attempt, instance, failures) left join mutirao.job j on j.id = x.job
+
+-- ping: whether the server answers
+select 1
+
+-- load: what there is to do, by flow and task. Ready jobs are counted in their index, up to 100,000 of a task; of large tables a sample is read
+select case when t.id = f.exception_task then 'exceptions' else 'jobs' end as kind, f.name as flow, t.name as task, 'ready' as status, r.count::float8 as count,
+  (select extract(epoch from mutirao.now() - min(j.created_at))::float8 from mutirao.job j where j.id in (r.oldest, l.oldest)) as seconds
+from mutirao.task t join mutirao.flow f on f.id = t.flow,
+  lateral (select count(*) as count, min(x.id) as oldest from (
+    select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' order by j.priority desc, j.id limit 100000) x) r,
+  -- Beyond that limit, those of the lowest priority have waited longest.
+  lateral (select (select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = (
+    select k.priority from mutirao.job k where k.task = t.id and k.status = 'ready' order by k.priority limit 1) order by j.id limit 1) as oldest) l
+where r.count > 0
+union all
+select 'jobs', f.name, t.name, 'running', j.count, null
+from (select task, count(*) as count from mutirao.job where status = 'running' group by 1) j join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = t.flow
+union all
+select 'jobs', f.name, t.name, j.status::text, round(j.count * greatest(1, pg_relation_size('mutirao.job') / 16e6)), null
+from (select task, status, count(*) as count
+      from mutirao.job tablesample system (least(100, 16e8 / greatest(1, pg_relation_size('mutirao.job')))) where status in ('waiting', 'held') group by 1, 2) j
+join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = t.flow
+union all
+select 'instances', f.name, '', i.status::text, round(i.count * greatest(1, pg_relation_size('mutirao.instance') / 16e6)), null
+from (select flow, status, count(*) as count
+      from mutirao.instance tablesample system (least(100, 16e8 / greatest(1, pg_relation_size('mutirao.instance')))) group by 1, 2) i
+join mutirao.flow f on f.id = i.flow
+union all
+select 'overdue', '', '', 'retry', 0,
+  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and not j.by_clock order by j.due_at limit 1)))::float8
+union all
+select 'overdue', '', '', 'wait', 0,
+  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and j.by_clock order by j.due_at limit 1)))::float8
+union all
+select 'overdue', '', '', 'lease', 0,
+  greatest(0, extract(epoch from mutirao.now() - (select j.lease_until from mutirao.job j where j.status = 'running' order by j.lease_until limit 1)))::float8
+
+-- origins: in whose context instances were started: the first row of a trace keeps it
+select x.id, t.note ->> 'traceparent'
+from unnest(%s::bigint[]) x(id), lateral (select t.note from mutirao.trace t where t.instance = x.id order by t.id limit 1) t
+where t.note ? 'traceparent'
