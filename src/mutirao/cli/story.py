@@ -12,7 +12,7 @@ from mutirao.database.story import Event
 
 
 def story_table(events: Sequence[Event], started_at: datetime) -> Table:
-    """Times count from the start of the instance, so that one sees where they went."""
+    """Times count from the start of the instance, so that one sees where they went; `why --at` takes the number after #."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("after", justify="right", no_wrap=True)
     for name in ("what", "which changed", "and set off"):
@@ -24,7 +24,7 @@ def story_table(events: Sequence[Event], started_at: datetime) -> Table:
 
 def _headline(event: Event) -> Text:
     line = Text(event.what, "red" if event.is_bad else "")
-    return line.append(f"\nby {render.writer(event.who)}", "dim") if event.who else line
+    return line.append(f"\nby {render.writer(event.who)} #{event.row}", "dim")
 
 
 def _details(event: Event) -> Text:

@@ -25,7 +25,8 @@ def why(
         str | None, typer.Argument(metavar="TASK", help="Only about this task; `final` for how it ends.")
     ] = None,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="ROW", help="In the past: a row of `mutirao instance trace`.")
+        int | None,
+        typer.Option("--at", metavar="ROW", help="In the past: the number after # in `mutirao instance trace`."),
     ] = None,
     database: Database = None,
     json: Json = False,

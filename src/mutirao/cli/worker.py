@@ -24,6 +24,7 @@ from mutirao.cli.output import console, counted, progress
 from mutirao.cli.rate import Rate
 from mutirao.cli.service import is_set_within, run_service, serve
 from mutirao.cli.session import open_engine
+from mutirao.cli.workers import ListedCommand
 from mutirao.database.engine import Engine
 from mutirao.errors import FlowError
 from mutirao.language import Loaded, load
@@ -37,7 +38,7 @@ _SHOW_EVERY = timedelta(seconds=0.5)
 _LOG_EVERY = timedelta(seconds=60)
 
 
-@app.command()
+@app.command(cls=ListedCommand)
 def worker(
     flows: FlowAddresses,
     database: Databases = None,
@@ -55,6 +56,8 @@ def worker(
     otel: Otel = False,
 ) -> None:
     """Do the jobs of some flows until SIGTERM or Ctrl-C: then what runs is finished, and the rest given back.
+
+    `mutirao worker list` shows those that are there.
 
     Example: mutirao worker travel.py:Travel --concurrency 50
     """

@@ -36,6 +36,7 @@ _LONG_STATE = 120
 class Event:
     """One row of a trace against the state before it."""
 
+    row: int
     at: datetime
     what: str
     is_bad: bool
@@ -55,6 +56,7 @@ def tell(rows: Sequence[TraceRow], definition: Definition) -> list[Event]:
     for row in rows:
         events.append(
             Event(
+                row=row.id,
                 at=row.at,
                 what=_what(row),
                 is_bad=row.kind in _BAD or _is_failed_try(row),
