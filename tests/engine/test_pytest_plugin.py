@@ -99,6 +99,9 @@ E 0 ms charge_card failed for good, by worker
 E Failed: there is no such customer
 E is open.exception
 E because task_failed: charge_card, job 1: Failed: there is no such customer
+E why pack has not fired: not packed is false (packed = true)
+E why send has not fired: payment is not null is false (payment = null)
+E why the final condition does not hold: tracking is not null is false (tracking = null)
 E state customer = nobody, weight = 1, packed = true, payment = null, tracking = null
 test_shipping_fails.py:15: StoryError
 > assert (await mutirao_engine.instance(shipment)).state["tracking"] == "by air"

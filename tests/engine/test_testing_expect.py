@@ -99,6 +99,8 @@ instance 1 of purchase is open.exception
               Failed: no money
               is open.exception
    because  task_failed: pay, job 2: Failed: no money
+       why  send_back has not fired: not approved is false (approved = true)
+       why  the final condition does not hold: paid is false (paid = false)
      state  item = pen, price = 12.50, due = 2030-01-31, approved = true, paid = false"""
 
 
@@ -147,7 +149,9 @@ async def test_all_that_is_not_so_is_told_with_the_story(stuck: Expectation) -> 
 async def test_waiting_retry_is_told(stage: Stage) -> None:
     purchase = await stage.engine.start(Purchase())
     await run_until_quiet(stage.engine, [Purchase], fails("approve"))
-    with pytest.raises(AssertionError, match=r"now  approve waits for another try in [\d.]+ \w+; failed 1 time"):
+    with pytest.raises(
+        AssertionError, match=r"now  approve is tried again in [\d.]+ \w+, try 2 of 2, after: RuntimeError"
+    ):
         await expect(stage.engine, purchase).completed()
 
 

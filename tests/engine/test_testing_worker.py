@@ -366,7 +366,7 @@ async def test_patience_ends(stage: Stage) -> None:
         await gate.reached()
         with pytest.raises(AssertionError, match=r"waited in vain for an end: 0.3 s are over\n") as told:
             await worker.until(order, patience=SHORT)
-        assert "charge runs at worker, whose lease ends in" in str(told.value)
+        assert "now  charge is running at worker" in str(told.value)
 
 
 async def test_waiting_for_what_there_is_not_is_refused(stage: Stage) -> None:

@@ -162,6 +162,10 @@ class MortalWorker(Worker):
             errand.told.set_result(next((each for each in told if each.kind == "job"), None))
         return told
 
+    async def _leave(self) -> None:
+        if not self.is_dead:
+            await super()._leave()
+
     async def _give_back(self, jobs: Sequence[Running]) -> None:
         if not self.is_dead:
             await super()._give_back(jobs)

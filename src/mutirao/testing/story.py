@@ -1,17 +1,16 @@
 """The story of an instance as plain text, for a test that fails: what happened, how it stands, what it waits for."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from mutirao.database.engine import DECODER, Engine
-from mutirao.database.record import Instance, JobRecord
-from mutirao.database.story import EXCEPTION_TASK, Event, in_words, tell
+from mutirao.database.explanation import Why
+from mutirao.database.record import Instance
+from mutirao.database.story import Event, in_words, tell
 from mutirao.errors import RequestError
 from mutirao.model import Definition, wording
 from mutirao.model.name import suggest
 from mutirao.model.plain import encode_plain
-from mutirao.testing.clock import now
 
 _MOST_STORIES = 5
 _MOST_EVENTS = 40
@@ -67,11 +66,8 @@ async def tell_instance(engine: Engine, instance: int) -> str:
     found = await engine.instance(instance)
     definition = await engine.definition(found.flow, found.version)
     events = tell(await engine.trace(instance), definition)
-    async with engine.connection() as connection:
-        at = await now(connection)
-    jobs = [job for job in await engine.jobs(instance) if job.task != EXCEPTION_TASK and job.status != "failed"]
-    lines = [_title(found), *_told(events), *_standing(found, definition, jobs, at)]
-    return "\n".join(lines)
+    answers = [why for why in await engine.why(instance) if why.task is not None] if found.is_open else []
+    return "\n".join([_title(found), *_told(events), *_standing(found, definition, answers)])
 
 
 def _title(found: Instance) -> str:
@@ -95,29 +91,18 @@ def _told(events: Sequence[Event]) -> Iterator[str]:
             yield _line("", f"  is {event.status}")
 
 
-def _standing(found: Instance, definition: Definition, jobs: Sequence[JobRecord], at: datetime) -> Iterator[str]:
+def _standing(found: Instance, definition: Definition, answers: Sequence[Why]) -> Iterator[str]:
+    """Why it is an exception, what its jobs wait for, and why tasks that never ran did not."""
     for reason in found.reasons or ():
         yield _line("because", f"{reason['code']}: {wording.shortened(in_words(reason, found.state), _LONG_NOTE)}")
-    for job in jobs:
-        yield _line("now", _job(job, at))
+    for why in answers:
+        if why.job is not None and why.stands != "failed":
+            yield _line("now", wording.shortened(why.answer, _LONG_NOTE))
+    for why in answers:
+        if why.stands == "condition" and why.fired is None:
+            yield _line("why", wording.shortened(why.answer, _LONG_NOTE))
     known = wording.ordered(found.state, definition)
     yield _line("state", ", ".join(f"{name} = {wording.value(given)}" for name, given in known.items()))
-
-
-def _job(job: JobRecord, at: datetime) -> str:
-    match job.status:
-        case "ready":
-            text = "is ready: no worker has taken it"
-        case "running" if job.lease_until is not None:
-            text = f"runs at {job.worker}, whose lease ends in {wording.span(job.lease_until - at)}"
-        case "waiting" if job.due_at is not None:
-            text = f"waits for another try in {wording.span(job.due_at - at)}"
-        case "parked":
-            text = "waits with its change until other jobs have ended"
-        case status:
-            text = f"is {status}"
-    tries = f"; failed {job.failures} {'time' if job.failures == 1 else 'times'}" if job.failures else ""
-    return f"{job.task} {text}{tries}"
 
 
 def _line(left: str, text: str) -> str:
