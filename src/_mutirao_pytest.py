@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from mutirao import Engine
     from mutirao.database.bridge import Wait
-    from mutirao.testing.database import Cloner
+    from mutirao.testing.ahead import ClonedAhead
 
 _OPTION = "--mutirao-database-url"
 _MARKER = "mutirao(flows=[…]): flows that are put in place in mutirao_engine before the test begins"
@@ -42,31 +42,29 @@ def mutirao_wait() -> "Iterator[Wait]":
 
 
 @pytest.fixture(scope="session")
-def _mutirao_server(request: pytest.FixtureRequest) -> "Iterator[Cloner]":
-    """Kept for the whole session; the processes of xdist share one."""
+def _mutirao_databases(request: pytest.FixtureRequest, mutirao_wait: "Wait") -> "Iterator[ClonedAhead]":
+    """On one server for the whole session; the processes of xdist share it."""
+    from mutirao.testing.ahead import ClonedAhead
     from mutirao.testing.database import throwaway_server
     from mutirao.testing.given import GivenServer
 
     url = request.config.getoption(_OPTION)
-    if url:
+    with ExitStack() as stack:
         with _in_one_line():
-            given = GivenServer(url)
-        yield given
-    else:
-        with throwaway_server() as server:
-            yield server
+            server = GivenServer(url) if url else stack.enter_context(throwaway_server())
+        yield stack.enter_context(mutirao_wait.inside(ClonedAhead(server)))
 
 
 @pytest.fixture
 def mutirao_engine(
-    request: pytest.FixtureRequest, _mutirao_server: "Cloner", mutirao_wait: "Wait"
+    request: pytest.FixtureRequest, _mutirao_databases: "ClonedAhead", mutirao_wait: "Wait"
 ) -> "Iterator[Engine]":
     """An engine of the test's own, thrown away afterwards, with the flows of its mark, `@pytest.mark.mutirao(flows=[…])`."""
     from mutirao.testing.engine import LooseEngine
 
     with ExitStack() as stack:
         with _in_one_line():
-            url = stack.enter_context(mutirao_wait.inside(_mutirao_server.clone()))
+            url = stack.enter_context(mutirao_wait.inside(_mutirao_databases.clone()))
         engine = LooseEngine(url)
         stack.callback(engine.close)
         for mark in reversed(list(request.node.iter_markers("mutirao"))):
