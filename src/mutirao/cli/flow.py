@@ -11,8 +11,9 @@ from mutirao.cli import render
 from mutirao.cli.arguments import FlowAddresses
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
+from mutirao.cli.measure import read_size
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, print_json
+from mutirao.cli.output import console, human_size, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.cli.verdict import Verdict, judge
@@ -117,6 +118,25 @@ def apply(flows: FlowAddresses, database: Database = None) -> None:
             console.print(f"{name}: {news}, version {version}", highlight=False)
 
     visit(database, put)
+
+
+@app.command()
+def size(
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
+    state: Annotated[str | None, typer.Option("--state", metavar="SIZE", help="Of a whole state, such as 2MB.")] = None,
+    change: Annotated[str | None, typer.Option("--change", metavar="SIZE", help="Of one change.")] = None,
+    database: Database = None,
+) -> None:
+    """Set how large a state and a change of a flow may be; what is larger is refused. Each is 1 MB unless set.
+
+    Example: mutirao flow size travel --state 2MB --change 500kB
+    """
+    if state is None and change is None:
+        raise RequestError("wrong_call", "nothing to set: give --state SIZE, --change SIZE, or both")
+    limits = {what: read_size(given) for what, given in (("state", state), ("change", change)) if given is not None}
+    visit(database, lambda engine: engine.limit_size(flow, **limits), must_exist=True)
+    told = " and ".join(f"a {what} of at most {human_size(bytes_)}" for what, bytes_ in limits.items())
+    console.print(f"{flow} takes {told} from now on.", highlight=False)
 
 
 def _verdict_line(verdict: Verdict) -> Text:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 
@@ -171,3 +171,28 @@ class Load:
     status: str
     count: float
     seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRecord:
+    """How long finished instances are kept: then they are dropped, or (`export`) as soon as they are exported."""
+
+    flow: str
+    status: str
+    period: timedelta
+    action: str
+    set_by: str
+    set_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRecord:
+    """That something of an instance was erased, never what: attributes blanked, or the instance dropped."""
+
+    instance: int
+    flow: str
+    how: str
+    attributes: list[str]
+    reason: str | None
+    writer: str
+    at: datetime

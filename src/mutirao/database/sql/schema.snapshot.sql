@@ -347,6 +347,62 @@ COMMENT ON COLUMN mutirao.rule.per_second IS 'So many jobs of it begin in any se
 
 COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each value of the attribute `per`, at most.';
 
+CREATE TABLE mutirao.retention (
+    flow integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    period interval NOT NULL,
+    action text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    set_by text NOT NULL,
+    set_at timestamp with time zone NOT NULL,
+    CONSTRAINT retention_action_check CHECK ((action = ANY (ARRAY['drop'::text, 'export'::text]))),
+    CONSTRAINT retention_period_check CHECK ((period >= '00:00:00'::interval)),
+    CONSTRAINT retention_status_check CHECK ((status = ANY (ARRAY['closed.completed'::mutirao.instance_status, 'closed.terminated'::mutirao.instance_status, 'closed.aborted'::mutirao.instance_status])))
+);
+
+COMMENT ON TABLE mutirao.retention IS 'How long finished instances of a flow are kept; those of a flow without a row, for ever.';
+
+COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone when due and exported; until then they stay.';
+
+COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
+
+CREATE TABLE mutirao.instance (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb NOT NULL,
+    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
+    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
+    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
+    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
+    latest jsonb,
+    parked integer DEFAULT 0 NOT NULL,
+    reasons jsonb,
+    hold text,
+    firings integer DEFAULT 0 NOT NULL,
+    priority integer DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
+    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
+    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
+)
+WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
+
+COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
+
+COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
+
+COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
+
+COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
+
+COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
+
+COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
+
+COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
+
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
     INCREMENT BY 1
@@ -422,43 +478,6 @@ COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a stat
 
 COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
 
-CREATE TABLE mutirao.instance (
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb NOT NULL,
-    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
-    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
-    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
-    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
-    latest jsonb,
-    parked integer DEFAULT 0 NOT NULL,
-    reasons jsonb,
-    hold text,
-    firings integer DEFAULT 0 NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
-    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
-    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
-)
-WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
-
-COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
-
-COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
-
-COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
-
-COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
-
-COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
-
-COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
-
-COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
-
 CREATE TABLE mutirao.version (
     id integer NOT NULL,
     flow integer NOT NULL,
@@ -503,7 +522,11 @@ CREATE TABLE mutirao.flow (
     version integer,
     exception_task integer,
     created_at timestamp with time zone NOT NULL,
-    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    state_limit integer DEFAULT 1000000 NOT NULL,
+    change_limit integer DEFAULT 1000000 NOT NULL,
+    CONSTRAINT flow_change_limit_check CHECK ((change_limit > 0)),
+    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text)),
+    CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0))
 );
 
 COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
@@ -513,6 +536,20 @@ COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow th
 COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
 
 COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
+
+COMMENT ON COLUMN mutirao.flow.state_limit IS 'Bytes of a state as the database holds it; mutirao.limit_size sets it, and the look has it built in.';
+
+CREATE TABLE mutirao.export (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    file text NOT NULL,
+    instances integer,
+    begun_at timestamp with time zone NOT NULL,
+    written_at timestamp with time zone,
+    writer text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
 
 CREATE TABLE mutirao.throttle (
     task integer NOT NULL,
@@ -555,6 +592,33 @@ CREATE TABLE mutirao.recheck (
 
 COMMENT ON TABLE mutirao.recheck IS 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
 
+CREATE TABLE mutirao.closed (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb NOT NULL,
+    fired integer[] NOT NULL,
+    reached integer[] NOT NULL,
+    latest jsonb,
+    firings integer NOT NULL,
+    priority integer NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    closed_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.closed IS 'Finished instances, out of the way of the open ones.';
+
+CREATE TABLE mutirao.exported (
+    flow integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    closed_at timestamp with time zone NOT NULL,
+    instance bigint NOT NULL,
+    export bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
 CREATE SEQUENCE mutirao.attempt_number
     START WITH 1
     INCREMENT BY 1
@@ -588,23 +652,6 @@ CREATE TABLE mutirao.callable (
 
 COMMENT ON TABLE mutirao.callable IS 'The least level that may call each public function.';
 
-CREATE TABLE mutirao.closed (
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb NOT NULL,
-    fired integer[] NOT NULL,
-    reached integer[] NOT NULL,
-    latest jsonb,
-    firings integer NOT NULL,
-    priority integer NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    closed_at timestamp with time zone NOT NULL
-);
-
-COMMENT ON TABLE mutirao.closed IS 'Finished instances, out of the way of the open ones.';
-
 CREATE TABLE mutirao.condition_allow (
     kind text NOT NULL,
     name text NOT NULL,
@@ -627,6 +674,29 @@ CREATE TABLE mutirao.delayed (
 
 COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
 
+CREATE TABLE mutirao.erasure (
+    id bigint NOT NULL,
+    instance bigint NOT NULL,
+    flow integer NOT NULL,
+    how text NOT NULL,
+    attributes text[] NOT NULL,
+    reason text,
+    writer text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT erasure_how_check CHECK ((how = ANY (ARRAY['blank'::text, 'drop'::text])))
+);
+
+COMMENT ON TABLE mutirao.erasure IS 'Instances of which something was erased: who did it, when and why, never what it was.';
+
+ALTER TABLE mutirao.erasure ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.erasure_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE mutirao.event (
     flow integer NOT NULL,
     event text NOT NULL,
@@ -635,6 +705,15 @@ CREATE TABLE mutirao.event (
 );
 
 COMMENT ON TABLE mutirao.event IS 'Events that have been written, by the id that their sender gave. The second delivery finds it here and changes nothing.';
+
+ALTER TABLE mutirao.export ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.export_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 ALTER TABLE mutirao.flow ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.flow_id_seq
@@ -676,6 +755,14 @@ CREATE TABLE mutirao.migration (
 );
 
 COMMENT ON TABLE mutirao.migration IS 'What the migrator has applied; the checksum is the SHA-256 of the file.';
+
+CREATE TABLE mutirao.pace (
+    single boolean DEFAULT true NOT NULL,
+    rest_until timestamp with time zone NOT NULL,
+    CONSTRAINT pace_single_check CHECK (single)
+);
+
+COMMENT ON TABLE mutirao.pace IS 'One row: whoever drops finished instances locks it, and says until when nobody drops more.';
 
 CREATE TABLE mutirao.program (
     single boolean DEFAULT true NOT NULL,
@@ -754,8 +841,17 @@ ALTER TABLE ONLY mutirao.condition_hint
 ALTER TABLE ONLY mutirao.delayed
     ADD CONSTRAINT delayed_pkey PRIMARY KEY (instance);
 
+ALTER TABLE ONLY mutirao.erasure
+    ADD CONSTRAINT erasure_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (flow, event);
+
+ALTER TABLE ONLY mutirao.export
+    ADD CONSTRAINT export_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.exported
+    ADD CONSTRAINT exported_pkey PRIMARY KEY (flow, status, closed_at, instance);
 
 ALTER TABLE ONLY mutirao.flow
     ADD CONSTRAINT flow_name_key UNIQUE (name);
@@ -781,6 +877,9 @@ ALTER TABLE ONLY mutirao.key
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY mutirao.pace
+    ADD CONSTRAINT pace_pkey PRIMARY KEY (single);
+
 ALTER TABLE ONLY mutirao.program
     ADD CONSTRAINT program_pkey PRIMARY KEY (single);
 
@@ -792,6 +891,9 @@ ALTER TABLE ONLY mutirao.refusal
 
 ALTER TABLE ONLY mutirao.refusal
     ADD CONSTRAINT refusal_sqlstate_key UNIQUE (sqlstate);
+
+ALTER TABLE ONLY mutirao.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (flow, status);
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_pkey PRIMARY KEY (version, task);
@@ -822,6 +924,8 @@ ALTER TABLE ONLY mutirao.worker
 
 CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
 
+CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
+
 CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
 
 CREATE INDEX event_instance ON mutirao.event USING btree (instance);
@@ -851,8 +955,20 @@ ALTER TABLE ONLY mutirao.batch
 ALTER TABLE ONLY mutirao.batch_refusal
     ADD CONSTRAINT batch_refusal_batch_fkey FOREIGN KEY (batch) REFERENCES mutirao.batch(id);
 
+ALTER TABLE ONLY mutirao.erasure
+    ADD CONSTRAINT erasure_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.export
+    ADD CONSTRAINT export_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.exported
+    ADD CONSTRAINT exported_export_fkey FOREIGN KEY (export) REFERENCES mutirao.export(id);
+
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.retention
+    ADD CONSTRAINT retention_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id);

@@ -32,7 +32,8 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('attempt_missing',     'MU218', 'UPDATE wed_flow without a job taken'),
   ('changed_meanwhile',   'MU219', 'somebody else wrote the same attributes since they were read'),
   ('unknown_version',     'MU230', 'the flow has no version of that number'),
-  ('unknown_batch',       'MU231', 'there is no such batch')
+  ('unknown_batch',       'MU231', 'there is no such batch'),
+  ('too_large',           'MU260', 'a state, a change or a text is larger than allowed')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void

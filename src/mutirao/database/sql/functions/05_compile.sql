@@ -59,10 +59,16 @@ language sql stable as $$
 $$;
 comment on function mutirao.record_sql(int) is 'The column list that makes a version''s state typed.';
 
+create or replace function mutirao.size_sql(version int) returns text
+language sql stable as $$
+  select format('pg_column_size(x.state) <= %s and pg_column_size(x.change) <= %s', f.state_limit, f.change_limit)
+  from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = size_sql.version
+$$;
+
 -- A null is allowed unless the attribute is required, and then the state has to have it. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
 create or replace function mutirao.valid_sql(version int) returns text
 language sql stable as $$
-  select format('(x.change is null or (x.change - %L::text[]) = ''{}'' %s)', coalesce(array_agg(name), '{}'),
+  select format('(x.change is null or %s and (x.change - %L::text[]) = ''{}'' %s)', mutirao.size_sql(valid_sql.version), coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
     ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))

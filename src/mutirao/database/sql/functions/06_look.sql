@@ -17,6 +17,9 @@ begin
   if jsonb_typeof(w.change) <> 'object' then
     return jsonb_build_object('code', 'wrong_type', 'error', format('a change is a JSON object of attributes and their values: it cannot be %s', left(w.change::text, 100)));
   end if;
+  if mutirao.too_large(w) is not null then
+    return mutirao.too_large(w);
+  end if;
   for a in
     select k.name, t.type, w.change -> k.name as value
     from jsonb_object_keys(w.change) k(name) left join mutirao.attribute t on t.version = w.version and t.name = k.name

@@ -96,7 +96,13 @@ return row(1, kind, i.id, i.flow, i.version, null, null, null, null, null, i.sta
   i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, writer, note)::mutirao.work;
 
 create or replace function mutirao.note(text) returns jsonb
-language sql immutable return case when $1 is not null then jsonb_build_object('reason', $1) end;
+language plpgsql immutable as $$
+begin
+  if octet_length($1) > 64000 then
+    perform mutirao.refuse('too_large', format('a reason has %s bytes, and the trace keeps at most 64000', octet_length($1)));
+  end if;
+  return case when $1 is not null then jsonb_build_object('reason', $1) end;
+end $$;
 
 ------------------------------------------------------------------------------------------------------------------- people
 

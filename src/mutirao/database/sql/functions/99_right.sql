@@ -11,6 +11,8 @@ insert into mutirao.callable (function, level) values
   ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
   ('why', 'read'), ('announce', 'work'), ('leave', 'work'),
   ('send', 'work'), ('send_many', 'work'),
+  ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),
+  ('flow_number', 'read'), ('find_value', 'read'), ('erase', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void

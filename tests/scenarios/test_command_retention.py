@@ -1,0 +1,59 @@
+"""`mutirao retention` and `mutirao flow size`: rules are set, listed and taken back, and clear words for what cannot be."""
+
+import pytest
+from command import answer, assert_refused, mutirao
+from command_flows import Order
+
+from mutirao.database.engine import Engine
+
+
+@pytest.fixture
+async def orders(database_url: str) -> str:
+    async with Engine(database_url, upgrade=False) as engine:
+        await engine.apply(Order)
+    return database_url
+
+
+def test_rules_are_set_listed_and_taken_back(orders: str) -> None:
+    assert "for ever" in mutirao("retention", "list", "--database", orders).stdout
+    said = mutirao("retention", "set", "order", "90d", "--database", orders)
+    assert said.stdout == "From now on, finished instances of order are kept for 90 d and then dropped.\n"
+    mutirao("retention", "set", "order", "12 hours", "--status", "aborted", "--export", "--database", orders)
+    rules = answer("retention", "list", "--database", orders)
+    assert [(rule["status"], rule["period"], rule["action"]) for rule in rules] == [
+        ("completed", "P90D", "drop"),
+        ("terminated", "P90D", "drop"),
+        ("aborted", "PT43200S", "export"),
+    ]
+    listed = mutirao("retention", "list", "--database", orders).stdout
+    assert "completed, terminated" in listed
+    assert "dropped when exported" in listed
+    mutirao("retention", "remove", "order", "--database", orders)
+    assert answer("retention", "list", "--database", orders) == []
+
+
+def test_size_limit_is_set(orders: str) -> None:
+    said = mutirao("flow", "size", "order", "--state", "2MB", "--change", "500kB", "--database", orders)
+    assert said.stdout == "order takes a state of at most 2.0 MB and a change of at most 500.0 kB from now on.\n"
+    large = f"customer={'x' * 100_000}"
+    assert mutirao("instance", "start", "order", large, "--database", orders).returncode == 0
+    mutirao("flow", "size", "order", "--change", "1000", "--database", orders)
+    assert_refused(mutirao("instance", "start", "order", large, "--database", orders), "too_large")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("retention", "set", "order", "soon"), "wrong_call"),
+        (("retention", "set", "order", "3 parsecs"), "wrong_call"),
+        (("retention", "set", "order", "999999999999y"), "wrong_call"),
+        (("retention", "set", "nowhere", "3d"), "unknown_flow"),
+        (("retention", "remove", "nowhere"), "unknown_flow"),
+        (("flow", "size", "order"), "wrong_call"),
+        (("flow", "size", "order", "--state", "huge"), "wrong_call"),
+        (("flow", "size", "order", "--state", "0"), "wrong_call"),
+        (("flow", "size", "nowhere", "--state", "1MB"), "unknown_flow"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(orders: str, words: tuple[str, ...], code: str) -> None:
+    assert_refused(mutirao(*words, "--database", orders), code)
