@@ -325,6 +325,26 @@ async def test_an_instance_that_is_being_cancelled_says_what_it_waits_for(engine
     assert whole.answer.endswith(": it closes when check has ended")
 
 
+async def test_an_instance_that_starts_later_says_when(engine: Engine) -> None:
+    await an_order(engine)
+    later = await engine.one("select mutirao.now() + interval '3 hours'")
+    instance = await engine.one("select mutirao.start('f', '{}', at => %s)", later)
+    whole, check, *_ = await why(engine, instance)
+    assert whole.answer == f"instance {instance} starts in 3 h"
+    assert (check.stands, check.answer) == ("delayed", "check would fire, but the instance starts later")
+    await engine.advance(hours=4)
+    assert (await why(engine, instance))[0].answer.endswith(": a clock must be running")
+    await engine.tick()
+    assert (await one(engine, instance, "check")).stands == "ready"
+    first, second = [
+        row for (row,) in await engine.rows("select id from mutirao.trace where instance = %s order by id", instance)
+    ]
+    assert (await one(engine, instance, "check", first)).stands == "delayed"
+    assert (await one(engine, instance, "check", second)).answer.startswith(
+        f"check fired at row {second} of the trace, after its time to start"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------------- the whole
 
 

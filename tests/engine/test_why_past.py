@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from driver import Engine, after, fresh_engine  # noqa: F401 gives the fixture `engine`
 from psycopg import Error
+from test_migrate_flow import migrate
 from test_why import one, why
 
 
@@ -104,6 +105,22 @@ async def test_a_task_that_fired_because_another_became_ready_in_the_same_look(e
     instance = await engine.start("f")
     (row,) = await rows_of(engine, instance)
     assert [(each.stands, each.holds) for each in await why(engine, instance, at=row)][1:4] == [("fired", True)] * 3
+
+
+async def test_a_task_that_fired_because_the_instance_moved_to_another_version(engine: Engine) -> None:
+    old = {"pack": "stage = 'new'", "send": "stage = 'packed'"}
+    await engine.apply("f", {"stage": "new"}, old, final="stage = 'sent'")
+    instance = await engine.start("f")
+    await engine.do("f", "pack", stage="packed")
+    new = {"wrap": "stage = 'new'", "send": "stage = 'packed'", "thank": after("wrap"), "post": after("send")}
+    await engine.apply("f", {"stage": "new"}, new, final="stage = 'sent'")
+    await migrate(engine, tasks={"pack": "wrap"})
+    row = (await rows_of(engine, instance))[-1]
+    thank = await one(engine, instance, "thank", row)
+    assert (thank.stands, thank.holds) == ("fired", True)
+    assert thank.answer.startswith(f"thank fired at row {row} of the trace, after the move to another version")
+    assert (await one(engine, instance, "send", row)).stands == "pending"
+    assert (await one(engine, instance, "post", row)).answer == "post did not fire: send has not succeeded: it is ready"
 
 
 # ------------------------------------------------------------------------------------------------------- any history

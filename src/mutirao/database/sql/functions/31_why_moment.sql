@@ -28,6 +28,31 @@ begin
 end $$;
 comment on function mutirao.moment_now(bigint) is 'How an instance stands, open or closed, under the version that it goes by.';
 
+-- As mutirao.migrate_work does it, but with the rows up to this one: jobs go, tasks become others, and terms that the version before
+-- had no need to keep are found in the trace.
+create or replace function mutirao.moment_migrated(w mutirao.work, r mutirao.trace, v mutirao.version) returns mutirao.work
+language plpgsql stable as $$
+declare
+  b mutirao.batch;
+  gone int[] := array(select t.id from jsonb_array_elements(r.note -> 'removed') x join mutirao.task t on t.flow = r.flow and t.name = x ->> 'task');
+  fired int[];
+  done int[];
+begin
+  select * into b from mutirao.batch x where x.id = (r.note ->> 'batch')::bigint;
+  select mutirao.mapped(b, array_agg(distinct f.task)), mutirao.mapped(b, array_agg(distinct x.task) filter (where x.kind in ('finish', 'skip')))
+    into fired, done
+  from mutirao.trace x left join lateral unnest(x.fired) f(task) on true where x.instance = r.instance and x.id < r.id;
+  w.pending := mutirao.mapped(b, array(select unnest(w.pending) except select unnest(gone)));
+  w.failed := mutirao.mapped(b, array(select unnest(w.failed) except select unnest(gone)));
+  w.fired := array(select unnest(mutirao.mapped(b, w.fired) || fired) intersect select unnest(v.once));
+  w.reached := array(select x.term from (
+    select unnest(mutirao.mapped_terms(b, w.reached)) union select mutirao.term(t, s.state) from unnest(done) t, unnest('{succeeded,running}'::text[]) s(state)
+    union select mutirao.term(t, s.state) from unnest(w.failed) t, unnest('{failed,running}'::text[]) s(state) union select mutirao.term(t, 'ready') from unnest(fired) t) x(term)
+    where x.term = any (v.terms));
+  w.latest := mutirao.renamed(w.latest - array(select t.name from mutirao.task t where t.id = any (gone)), b.arguments -> 'tasks');
+  return w;
+end $$;
+
 -- What a row did before its conditions were looked at. What it fired came after that.
 create or replace function mutirao.moment_after(w mutirao.work, r mutirao.trace, v mutirao.version) returns mutirao.work
 language plpgsql stable as $$
@@ -56,10 +81,12 @@ begin
       undone := array(select unnest(w.failed) except select unnest(v.handled));
       w.failed := array(select unnest(w.failed) except select unnest(undone));
       w.fired := array(select unnest(w.fired) except select unnest(undone));
-    when r.kind in ('suspend', 'cancel', 'resume') then
-      w.hold := case r.kind when 'suspend' then 'suspended' when 'cancel' then 'cancelled' end;
+    when r.kind = 'migrate' then
+      w := mutirao.moment_migrated(w, r, v);
     else null;
   end case;
+  w.hold := case when r.kind = 'cancel' or w.hold = 'cancelled' then 'cancelled'
+    else case r.status when 'open.notrunning.suspended' then 'suspended' when 'open.notrunning' then 'delayed' end end;
   if undone <> '{}' then
     w.reached := mutirao.terms_without(w.reached, undone);
     w.latest := w.latest - array(select t.name from mutirao.task t where t.id = any (undone));
@@ -116,7 +143,7 @@ create or replace function mutirao.row_words(r mutirao.trace) returns text
 language sql stable as $$
   select format(case r.kind
       when 'start' then 'the start' when 'finish' then '%s done' when 'fail' then '%s failed for good' when 'skip' then '%s skipped' when 'drop' then '%s ended, not kept'
-      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'set' then 'a change from outside'
+      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
       when 'retry' then '%s tried again' when 'parked' then '%s parked' else r.kind end, (select t.name from mutirao.task t where t.id = r.task))
     || case when r.writer in ('clock', 'mutirao') then '' else ', by ' || r.writer end
 $$;

@@ -28,6 +28,7 @@ return case stands
   when 'failed' then 'had failed for good, and keeps its place'
   when 'fired_once' then 'fires once, and has'
   when 'condition' then verb || ': ' || mutirao.tree_words(condition)
+  when 'delayed' then 'would fire, but the instance starts later'
   when 'suspended' then 'would fire, but the instance is suspended'
   when 'cancelled' then 'would fire, but the instance is being cancelled'
   when 'final' then 'would fire, but the final condition holds, and then nothing fires'
@@ -152,6 +153,8 @@ begin
     when w.kind = 'closed' then format('is %s, since %s', e.stands, mutirao.span_words(mutirao.now() - (w.note ->> 'closed_at')::timestamptz))
       || case when e.stands = 'closed.aborted' then coalesce(': cancelled by ' || r.writer, '') else '' end
     when w.hold = 'suspended' then format('is suspended by %s%s: nothing starts until it is resumed', r.writer, coalesce(' (' || (r.note ->> 'reason') || ')', ''))
+    when w.hold = 'delayed' then (select case when d.due_at > mutirao.now() then format('starts in %s', mutirao.span_words(d.due_at - mutirao.now()))
+      else format('has been due to start for %s: a clock must be running', mutirao.span_words(mutirao.now() - d.due_at)) end from mutirao.delayed d where d.instance = w.instance)
     when w.hold = 'cancelled' then format('is being cancelled by %s: it closes when %s has ended', r.writer, mutirao.task_names(w.pending))
     when w.reasons is not null then format('is an exception: %s', (select string_agg(mutirao.reason_words(x), '; ') from jsonb_array_elements(w.reasons) x))
     else format('is %s: %s', e.stands, coalesce(pending, 'nothing is pending')) end);
@@ -160,7 +163,7 @@ end $$;
 
 create or replace function mutirao.why_rank(stands text) returns int
 language sql immutable
-return coalesce(array_position(array['failed', 'parked', 'waiting', 'ready', 'running', 'held', 'fired', 'next_look', 'suspended', 'cancelled', 'runaway', 'final', 'pending', 'condition', 'closed', 'fired_once', 'disabled'], stands), 7);
+return coalesce(array_position(array['failed', 'parked', 'waiting', 'ready', 'running', 'held', 'fired', 'next_look', 'delayed', 'suspended', 'cancelled', 'runaway', 'final', 'pending', 'condition', 'closed', 'fired_once', 'disabled'], stands), 7);
 
 create or replace function mutirao.why(instance bigint, task text default null, at bigint default null) returns setof mutirao.explanation
 language plpgsql stable security definer as $$
