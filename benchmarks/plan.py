@@ -9,6 +9,7 @@ from functools import partial
 from benchmarks.change import OPEN, changed_under_load
 from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
+from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
 from benchmarks.server import BenchServer
 from benchmarks.work import WORKS
 
@@ -31,6 +32,10 @@ BESIDE = 0.95
 IDLE_P50 = 2.5
 IDLE_P99 = 3.0
 STARTS_A_SECOND = 30_000
+
+# What a worker may weigh, in MB.
+AT_REST = 60
+WITH_JOBS = 150
 
 STARTED_IN_ONE_CALL = 30_000
 START_RUNS = 5
@@ -120,6 +125,7 @@ def plan(size: Size) -> list[Case]:
         Case("change", size.runs, _change),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
+        Case("memory", 2, _memory),
     ]
 
 
@@ -228,3 +234,16 @@ def _start(bench: Bench) -> list[Comparison]:
     runs = bench.repeat(title, partial(start_rate, bench.server, STARTED_IN_ONE_CALL), START_RUNS)
     goal = f"{STARTS_A_SECOND:,}/s"
     return [Comparison("start", title, 0, "instances/s", runs, [], goal, median(runs) / STARTS_A_SECOND, 1.0)]
+
+
+def _memory(bench: Bench) -> list[Comparison]:
+    weighed = (
+        ("a worker at rest", idle_memory, AT_REST),
+        (f"{JOBS:,} jobs of {PAYLOAD:,} bytes inside user code", busy_memory, WITH_JOBS),
+    )
+    found = []
+    for title, weigh, goal in weighed:
+        runs = bench.repeat(title, partial(weigh, bench.server), 1)
+        ratio = median(runs) / goal
+        found.append(Comparison("memory", title, 1, "MB", runs, [], f"{goal} MB", ratio, 1.0, at_least=False))
+    return found
