@@ -3,6 +3,7 @@
 from mutirao.database.bridge import blocking_engine
 from mutirao.database.engine import Engine
 from mutirao.database.record import Event, Instance, Sent
+from mutirao.database.schedule import Schedule
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
 from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task, wait
 from mutirao.model import Change, Job, Limit
@@ -25,6 +26,7 @@ __all__ = [
     "MutiraoError",
     "OperatorError",
     "RequestError",
+    "Schedule",
     "Sent",
     "Worker",
     "WorkerOptions",

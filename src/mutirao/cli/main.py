@@ -25,6 +25,7 @@ COMMANDS = {
     "instance": ("mutirao.cli.instance", "Runs of flows: start, list, show, trace, set, repair, cancel."),
     "limit": ("mutirao.cli.limit", "How many jobs of a task run: list, set, clear."),
     "event": ("mutirao.cli.event", "What happened outside, for instances by their keys: send, load."),
+    "schedule": ("mutirao.cli.schedule", "Flows started by the clock: add, list, show, pause, resume, drop."),
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "why": ("mutirao.cli.why", "Why an instance moves or does not, and why a task fired."),
     "retention": ("mutirao.cli.retention", "How long finished instances are kept: set, list, remove."),

@@ -47,6 +47,7 @@ from mutirao.database.record import (
     VersionRecord,
     WorkerRecord,
 )
+from mutirao.database.schedule import Schedules
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
 from mutirao.errors import FlowError, OperatorError, RequestError
@@ -98,6 +99,7 @@ class Engine(BatchCalls):
         self._upgrade = self._address.is_embedded if upgrade is None else upgrade
         self.name = name
         self.url = ""
+        self.schedules = Schedules(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

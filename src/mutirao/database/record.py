@@ -80,6 +80,29 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleRecord:
+    """A schedule as it stands. `problem` says why its last time started nothing."""
+
+    name: str
+    flow: str
+    cron: str
+    zone: str
+    state: dict[str, Any]
+    priority: int
+    missed: str
+    overlap: str
+    time_to: str | None
+    paused: bool
+    next_at: datetime | None
+    last_at: datetime | None
+    last_instance: int | None
+    runs: int
+    problem: dict[str, Any] | None
+    made_by: str
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRow:
     """One thing that happened. `state` is None where nothing was written; `cause` is the row that fired the job."""
 

@@ -37,6 +37,27 @@ select key, event, instance, outcome, code, message, saw from mutirao.send(%s, %
 -- send_many: does so for many events
 select key, event, instance, outcome, code, message, saw from mutirao.send_many(%s, %s::text[], %s::jsonb[], %s::text[], %s, %s, %s)
 
+-- put_schedule: lets a clock start a flow each time a cron pattern says so
+select from mutirao.put_schedule(%s, %s, %s, %s::jsonb, %s, %s, %s, %s, %s, %s)
+
+-- pause_schedule: lets a schedule start nothing
+select from mutirao.pause_schedule(%s)
+
+-- resume_schedule: lets it go on
+select from mutirao.resume_schedule(%s)
+
+-- drop_schedule: takes it away
+select mutirao.drop_schedule(%s)
+
+-- schedules: all of them, or the one of a name; those that fire next first
+select s.name, f.name as flow, s.cron, s.zone, s.state, s.priority, s.missed, s.overlap, s.time_to, s.paused, s.next_at, s.last_at, s.last_instance, s.runs, s.problem,
+  s.made_by, s.made_at
+from mutirao.schedule s join mutirao.flow f on f.id = s.flow
+where %(name)s::text is null or s.name = %(name)s order by s.next_at, s.name
+
+-- cron_times: when a cron pattern fires next
+select * from mutirao.cron_times(%s, %s, count => %s)
+
 -- set: changes attributes of an open instance from outside
 select mutirao.set(%s, %s::jsonb, %s, %s)
 

@@ -79,6 +79,17 @@ CREATE TYPE mutirao.condition_token AS (
 
 COMMENT ON TYPE mutirao.condition_token IS 'word: the name as PostgreSQL will fold it, of words and quoted names. at: its first character, from 1. joined: no space before it.';
 
+CREATE TYPE mutirao.cron AS (
+	minutes integer[],
+	hours integer[],
+	days integer[],
+	months integer[],
+	weekdays integer[],
+	either boolean
+);
+
+COMMENT ON TYPE mutirao.cron IS 'A cron pattern, read. Day 32 is the last of the month. either: it restricts days of the month and of the week, and one of them is enough.';
+
 CREATE TYPE mutirao.entry AS (
 	k integer,
 	n integer,
@@ -106,6 +117,18 @@ CREATE TYPE mutirao.explanation AS (
 );
 
 COMMENT ON TYPE mutirao.explanation IS 'Why a task has fired or not. task: null for the instance itself, _FINAL for its final condition. answer: one line for people. stands: the status of its job, or what keeps it from firing. condition: a tree of {kind, text, holds, values, error, parts}. job: its facts. fired: the row of the trace that fired it last.';
+
+CREATE TYPE mutirao.firing AS (
+	schedule text,
+	flow integer,
+	priority integer,
+	state jsonb,
+	due_at timestamp with time zone,
+	instance bigint,
+	problem jsonb
+);
+
+COMMENT ON TYPE mutirao.firing IS 'One time of one schedule, and what became of it.';
 
 CREATE TYPE mutirao.instance_status AS ENUM (
     'open.notrunning',
@@ -292,6 +315,41 @@ CREATE TABLE mutirao.attribute (
     required boolean DEFAULT false NOT NULL,
     CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
 );
+
+CREATE TABLE mutirao.schedule (
+    name text NOT NULL,
+    flow integer NOT NULL,
+    cron text NOT NULL,
+    zone text NOT NULL,
+    state jsonb NOT NULL,
+    priority integer NOT NULL,
+    missed text NOT NULL,
+    overlap text NOT NULL,
+    time_to text,
+    pattern mutirao.cron NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    next_at timestamp with time zone,
+    last_at timestamp with time zone,
+    last_instance bigint,
+    runs bigint DEFAULT 0 NOT NULL,
+    problem jsonb,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK ((paused = (next_at IS NULL))),
+    CONSTRAINT schedule_missed_check CHECK ((missed = ANY (ARRAY['skip'::text, 'once'::text, 'all'::text]))),
+    CONSTRAINT schedule_overlap_check CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text])))
+)
+WITH (fillfactor='70');
+
+COMMENT ON TABLE mutirao.schedule IS 'Flows that a clock starts, each time its cron pattern says so.';
+
+COMMENT ON COLUMN mutirao.schedule.missed IS 'What to do about times that no clock came to within a minute: none of them, one start for all, or each.';
+
+COMMENT ON COLUMN mutirao.schedule.overlap IS 'skip: nothing is started while the last instance is open.';
+
+COMMENT ON COLUMN mutirao.schedule.time_to IS 'The attribute that receives the time which a start stands for.';
+
+COMMENT ON COLUMN mutirao.schedule.problem IS 'Why the last time started nothing: {code, message, due_at}; null when all is well.';
 
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
@@ -898,6 +956,9 @@ ALTER TABLE ONLY mutirao.retention
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_pkey PRIMARY KEY (version, task);
 
+ALTER TABLE ONLY mutirao.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY mutirao.search
     ADD CONSTRAINT search_pkey PRIMARY KEY (flow, name, value, instance);
 
@@ -944,6 +1005,8 @@ CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'wait
 
 CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 
+CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
+
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
 ALTER TABLE ONLY mutirao.attribute
@@ -975,6 +1038,9 @@ ALTER TABLE ONLY mutirao.rule
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.schedule
+    ADD CONSTRAINT schedule_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
