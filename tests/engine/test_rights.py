@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 import mutirao
 from mutirao import Change, Flow, task
+from mutirao.database.sql import query
 from mutirao.testing import run_until_quiet
 from mutirao.testing.database import TestServer
 
@@ -46,6 +47,7 @@ READING = [
     "select * from mutirao.task_ids('f')",
     "select mutirao.flow_document(version) from mutirao.flow",
     "select * from mutirao.instance i, mutirao.why(i.id)",
+    query("load"),  # a clock or a worker with metrics needs no more than this
 ]
 WORKING = [
     "select mutirao.start('f')",

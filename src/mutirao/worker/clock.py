@@ -63,7 +63,7 @@ class Clock:
             except MutiraoError as error:
                 if not is_lost(error) and isinstance(error, OperatorError):
                     raise
-                log.warning("the clock tries again: %s", error)
+                log.warning("the clock tries again: %s", error, extra={"worker": self._engine.name})
                 await backoff.wait()
                 await self._engine.revive()
 

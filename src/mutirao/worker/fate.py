@@ -52,8 +52,13 @@ class Fates:
                 await self._ask_some()
                 backoff.reset()
             except MutiraoError as error:
-                if not may_pass(error):
-                    raise
+                if not may_pass(error):  # a worker does its jobs, also where it may not know this
+                    extra = {"worker": self._worker}
+                    log.warning(
+                        "what became of %s failed attempts is not known: %s", len(self._failed), error, extra=extra
+                    )
+                    self._failed.clear()
+                    self._some.clear()
                 await backoff.wait()
 
     async def flush(self, within: float) -> None:

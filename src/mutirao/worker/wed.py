@@ -106,7 +106,8 @@ class BaseClass(ABC):
         try:
             session.finish(taken, clause)
         except LeaseLost as error:
-            log.warning("job %s: %s", taken.job, error)
+            extra = {"instance": taken.wid, "job": taken.job, "attempt": taken.attempt, "task": self._trname}
+            log.warning("job %s: %s", taken.job, error, extra=extra)
         except MutiraoError as error:
             if is_lost(error):
                 raise
