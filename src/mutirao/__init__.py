@@ -1,5 +1,6 @@
 """Durable processes that span programs, people, devices and companies, on PostgreSQL alone."""
 
+from mutirao.database.batch import Filter, Migration
 from mutirao.database.bridge import blocking_engine
 from mutirao.database.engine import Engine
 from mutirao.database.record import Event, Instance, Sent
@@ -15,6 +16,7 @@ __all__ = [
     "Engine",
     "Event",
     "Failed",
+    "Filter",
     "Flow",
     "FlowBuilder",
     "FlowError",
@@ -23,6 +25,7 @@ __all__ = [
     "Json",
     "LeaseLost",
     "Limit",
+    "Migration",
     "MutiraoError",
     "OperatorError",
     "RequestError",

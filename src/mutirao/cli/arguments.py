@@ -23,6 +23,31 @@ After = Annotated[str | None, typer.Option("--in", metavar="TIME", help="Later: 
 
 InstanceId = Annotated[int, typer.Argument(metavar="ID", help="The instance's number.")]
 
+InstanceIds = Annotated[
+    list[int] | None, typer.Argument(metavar="ID", help="Instances by number; or choose them by the options.")
+]
+
+IdsAndAssignments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID ATTR=VALUE",
+        help="Instances by number, or chosen by the options; then attributes: stage=new, price=9.90, hotel:=null",
+    ),
+]
+
+OfFlow = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="All of this flow, many at once.")]
+
+OfStatus = Annotated[str | None, typer.Option("--status", metavar="STATUS", help="Of these, such as open.exception.")]
+
+OfVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="Of these, in this version.")]
+
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="CONDITION", help="Of these, where it holds, such as \"stage = 'new' and n > 3\"."),
+]
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's number.")]
 
 FlowAddresses = Annotated[

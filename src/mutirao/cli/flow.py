@@ -12,6 +12,7 @@ from mutirao.cli.arguments import FlowAddresses
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.measure import read_size
+from mutirao.cli.migrate import migrate
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, human_size, print_json
 from mutirao.cli.session import visit
@@ -26,6 +27,8 @@ from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term, enco
 app = typer.Typer(cls=Group, add_completion=False, help="The definitions. Example: mutirao flow list")
 
 REFUSED = 1
+
+app.command()(migrate)
 
 
 @app.command("list")

@@ -1,6 +1,6 @@
 """`mutirao instance`: start, look at and steer instances."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Annotated, Any
@@ -9,8 +9,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from mutirao.cli import render
-from mutirao.cli.arguments import After, Assignments, At, FlowOption, InstanceId, Reason
+from mutirao.cli import render, steer
+from mutirao.cli.arguments import After, Assignments, At, FlowOption, InstanceId
 from mutirao.cli.assignment import read_assignments, search_text
 from mutirao.cli.due import read_due
 from mutirao.cli.invocation import calling
@@ -18,7 +18,7 @@ from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
-from mutirao.cli.reason import standing, ways_out
+from mutirao.cli.reason import ways_out
 from mutirao.cli.session import visit
 from mutirao.cli.story import story_table
 from mutirao.cli.usage import Group
@@ -34,8 +34,6 @@ app = typer.Typer(cls=Group, add_completion=False, help="Runs of flows. Example:
 _LAST_ROWS = 6
 _MOST_ROWS = 200
 _AT_ONCE = 2 * BATCH  # the engine starts two batches side by side
-
-Act = Callable[[Engine], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -190,62 +188,9 @@ def trace(
     return console.print(story_table(shown, told.instance.started_at))
 
 
-@app.command("set")
-def set_attributes(
-    instance: InstanceId, values: Assignments = None, reason: Reason = None, database: Database = None
-) -> None:
-    """Change attributes from outside; conditions are looked at again.
-
-    Example: mutirao instance set 17 hotel=Seaside --reason "by telephone"
-    """
-
-    async def act(engine: Engine) -> None:
-        change = await _change(engine, instance, values)
-        if not change:
-            raise RequestError("wrong_call", "nothing to set: write attribute=value")
-        await engine.set(instance, change, reason=reason)
-
-    _steer(database, instance, act)
-
-
-@app.command()
-def repair(instance: InstanceId, values: Assignments = None, reason: Reason = None, database: Database = None) -> None:
-    """Correct an instance that is an exception. Its failed jobs go, and fire again where their conditions hold.
-
-    Example: mutirao instance repair 17 destination=Lisbon
-    """
-
-    async def act(engine: Engine) -> None:
-        await engine.repair(instance, await _change(engine, instance, values), reason=reason)
-
-    _steer(database, instance, act)
-
-
-@app.command()
-def cancel(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
-    """Stop an instance: what runs may finish, nothing else starts.
-
-    Example: mutirao instance cancel 17 --reason "ordered twice"
-    """
-    _steer(database, instance, lambda engine: engine.cancel(instance, reason=reason))
-
-
-@app.command()
-def suspend(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
-    """Interrupt an instance until it is resumed: what runs may finish.
-
-    Example: mutirao instance suspend 17
-    """
-    _steer(database, instance, lambda engine: engine.suspend(instance, reason=reason))
-
-
-@app.command()
-def resume(instance: InstanceId, reason: Reason = None, database: Database = None) -> None:
-    """Let an interrupted instance go on.
-
-    Example: mutirao instance resume 17
-    """
-    _steer(database, instance, lambda engine: engine.resume(instance, reason=reason))
+app.command("set")(steer.set_attributes)
+for each in (steer.repair, steer.cancel, steer.suspend, steer.resume):
+    app.command()(each)
 
 
 def _portions(count: int) -> Iterator[int]:
@@ -253,27 +198,9 @@ def _portions(count: int) -> Iterator[int]:
         yield min(_AT_ONCE, count - begun)
 
 
-def _steer(database: str | None, instance: int, act: Act) -> None:
-    """Do it, and say how the instance stands then."""
-
-    async def steer(engine: Engine) -> tuple[Instance, Instance]:
-        before = await engine.instance(instance)
-        await act(engine)
-        return before, await engine.instance(instance)
-
-    before, found = visit(database, steer, must_exist=True)
-    line = Text(f"Instance {instance} ").append_text(standing(found, before, calling(database)))
-    console.print(line, soft_wrap=True)
-
-
 async def _told(engine: Engine, instance: int) -> Told:
     found = await engine.instance(instance)
     return Told(found, await engine.definition(found.flow, found.version), await engine.trace(instance))
-
-
-async def _change(engine: Engine, instance: int, values: list[str] | None) -> dict[str, Any]:
-    found = await engine.instance(instance)
-    return read_assignments(await engine.definition(found.flow, found.version), values)
 
 
 def _listing(found: Sequence[Instance], definitions: Mapping[str, Definition]) -> Listing:

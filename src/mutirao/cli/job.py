@@ -8,15 +8,17 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import render
-from mutirao.cli.arguments import Assignments, FlowOption, JobId, Reason
+from mutirao.cli.arguments import Assignments, FlowOption, JobId, OfFlow, Reason, Where, Yes
 from mutirao.cli.assignment import read_assignments
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
+from mutirao.cli.many import Order, carry_out
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.reason import standing
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
+from mutirao.database.batch import Filter
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
 from mutirao.database.story import EXCEPTION_TASK, in_words
@@ -81,16 +83,35 @@ def show(job: JobId, database: Database = None, json: Json = False) -> None:
 
 
 @app.command()
-def retry(job: JobId, reason: Reason = None, database: Database = None) -> None:
-    """Try a failed job again, with all its retries.
+def retry(
+    jobs: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Jobs by number; or by the options.")] = None,
+    flow: OfFlow = None,
+    task: Annotated[str | None, typer.Option("--task", metavar="NAME", help="Only failed jobs of this task.")] = None,
+    error: Annotated[
+        str | None, typer.Option("--error", metavar="TEXT", help="Only with this code, or an error that begins so.")
+    ] = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Try failed jobs again, with all their retries.
 
     Example: mutirao job retry 41 --reason "the airline is back"
+
+    Or many: mutirao job retry --flow travel --task book_flight --error ConnectionError
     """
 
-    async def act(engine: Engine, _: JobRecord) -> None:
-        await engine.retry(job, reason=reason)
+    async def act(engine: Engine, found: JobRecord) -> None:
+        await engine.retry(found.id, reason=reason)
 
-    _steer(database, job, "is tried again", act)
+    if bool(jobs) == (flow is not None):
+        raise RequestError("wrong_call", "say which: jobs by their numbers, or --flow")
+    for job in jobs or ():
+        _steer(database, job, "is tried again", act)
+    if not jobs:
+        order = Order("retry", Filter(flow=flow, task=task, error=error, where=where), reason=reason)
+        visit(database, lambda engine: carry_out(engine, order, calling(database), yes=yes), must_exist=True)
 
 
 @app.command()

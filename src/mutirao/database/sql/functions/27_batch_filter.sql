@@ -109,7 +109,7 @@ begin
       and (f.status is null or starts_with(i.status::text, f.status))
       and (f.started_before is null or i.started_at < f.started_before) and (f.started_after is null or i.started_at > f.started_after)
       and (f.ids is null or i.id = any (f.ids))
-      and (f.task is null and f.error is null or exists (
+      and (f.task is null and f.error is null and b.kind not in ('retry', 'skip') or exists (
         select from mutirao.job j where j.instance = i.id and j.status = 'failed' and (f.task is null or j.task = f.task_id)
           and (f.error is null or j.error ->> 'code' = f.error or starts_with(j.error ->> 'error', f.error))))
     order by i.id);

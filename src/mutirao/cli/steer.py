@@ -1,0 +1,181 @@
+"""What `mutirao instance` does to instances that are there: to one by its number, or to all that are chosen."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from rich.text import Text
+
+from mutirao.cli.arguments import IdsAndAssignments, InstanceIds, OfFlow, OfStatus, OfVersion, Reason, Where, Yes
+from mutirao.cli.assignment import read_assignments
+from mutirao.cli.invocation import calling
+from mutirao.cli.many import Order, carry_out
+from mutirao.cli.options import Database
+from mutirao.cli.output import console
+from mutirao.cli.reason import standing
+from mutirao.cli.session import visit
+from mutirao.database.batch import Filter
+from mutirao.database.engine import Engine
+from mutirao.database.record import Instance
+from mutirao.errors import RequestError
+
+Act = Callable[[Engine, int], Awaitable[None]]
+
+
+def set_attributes(
+    words: IdsAndAssignments = None,
+    flow: OfFlow = None,
+    status: OfStatus = None,
+    version: OfVersion = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Change attributes from outside; conditions are looked at again.
+
+    Example: mutirao instance set 17 hotel=Seaside --reason "by telephone"
+
+    Or of many: mutirao instance set --flow travel --where "hotel is null" hotel=Seaside
+    """
+    ids, values = _apart(words)
+    if not values:
+        raise RequestError("wrong_call", "nothing to set: write attribute=value")
+    chosen = Filter(flow=flow, ids=ids, status=status, version=version, where=where)
+
+    async def one(engine: Engine, instance: int) -> None:
+        await engine.set(instance, await _change(engine, instance, values), reason=reason)
+
+    _steer(database, Order("set", chosen, reason=reason), one, values=values, yes=yes)
+
+
+def repair(
+    words: IdsAndAssignments = None,
+    flow: OfFlow = None,
+    version: OfVersion = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Correct instances that are exceptions. Their failed jobs go, and fire again where their conditions hold.
+
+    Example: mutirao instance repair 17 destination=Lisbon
+    """
+    ids, values = _apart(words)
+    chosen = Filter(flow=flow, ids=ids, version=version, where=where)
+
+    async def one(engine: Engine, instance: int) -> None:
+        await engine.repair(instance, await _change(engine, instance, values), reason=reason)
+
+    order = Order("repair", chosen, reason=reason)
+    if not _is_single(chosen):
+        order = replace(order, chosen=replace(chosen, status="open.exception"))
+    _steer(database, order, one, values=values, yes=yes)
+
+
+def cancel(
+    ids: InstanceIds = None,
+    flow: OfFlow = None,
+    status: OfStatus = None,
+    version: OfVersion = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Stop instances: what runs may finish, nothing else starts.
+
+    Example: mutirao instance cancel 17 --reason "ordered twice"
+
+    Or many: mutirao instance cancel --flow travel --status open.exception
+    """
+    chosen = Filter(flow=flow, ids=_tuple(ids), status=status, version=version, where=where)
+    _steer(database, Order("cancel", chosen, reason=reason), lambda e, i: e.cancel(i, reason=reason), yes=yes)
+
+
+def suspend(
+    ids: InstanceIds = None,
+    flow: OfFlow = None,
+    status: OfStatus = None,
+    version: OfVersion = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Interrupt instances until they are resumed: what runs may finish.
+
+    Example: mutirao instance suspend 17
+    """
+    chosen = Filter(flow=flow, ids=_tuple(ids), status=status, version=version, where=where)
+    _steer(database, Order("suspend", chosen, reason=reason), lambda e, i: e.suspend(i, reason=reason), yes=yes)
+
+
+def resume(
+    ids: InstanceIds = None,
+    flow: OfFlow = None,
+    version: OfVersion = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
+    """Let interrupted instances go on.
+
+    Example: mutirao instance resume 17
+    """
+    chosen = Filter(flow=flow, ids=_tuple(ids), version=version, where=where)
+    order = Order("resume", chosen, reason=reason)
+    if not _is_single(chosen):
+        order = replace(order, chosen=replace(chosen, status="open.notrunning.suspended"))
+    _steer(database, order, lambda e, i: e.resume(i, reason=reason), yes=yes)
+
+
+def _tuple(ids: list[int] | None) -> tuple[int, ...] | None:
+    return tuple(ids) if ids else None
+
+
+def _apart(words: list[str] | None) -> tuple[tuple[int, ...] | None, list[str]]:
+    """Numbers are instances, the rest are assignments."""
+    ids = tuple(int(word) for word in words or () if word.isdecimal())
+    return ids or None, [word for word in words or () if not word.isdecimal()]
+
+
+def _is_single(chosen: Filter) -> bool:
+    return chosen.ids is not None and chosen == Filter(ids=chosen.ids) and len(chosen.ids) == 1
+
+
+def _steer(database: str | None, order: Order, one: Act, *, values: list[str] | None = None, yes: bool) -> None:
+    if order.chosen == Filter():
+        raise RequestError("wrong_call", "say which: instances by their numbers, or --flow")
+    call = calling(database)
+    if not _is_single(order.chosen):
+
+        async def all_of_them(engine: Engine) -> None:
+            change = await _common_change(engine, order.chosen, values) if values else None
+            await carry_out(engine, replace(order, change=change), call, yes=yes)
+
+        return visit(database, all_of_them, must_exist=True)
+    [instance] = order.chosen.ids or ()
+
+    async def steer(engine: Engine) -> tuple[Instance, Instance]:
+        before = await engine.instance(instance)
+        await one(engine, instance)
+        return before, await engine.instance(instance)
+
+    before, found = visit(database, steer, must_exist=True)
+    line = Text(f"Instance {instance} ").append_text(standing(found, before, call))
+    return console.print(line, soft_wrap=True)
+
+
+async def _change(engine: Engine, instance: int, values: list[str]) -> dict[str, Any]:
+    found = await engine.instance(instance)
+    return read_assignments(await engine.definition(found.flow, found.version), values)
+
+
+async def _common_change(engine: Engine, chosen: Filter, values: list[str]) -> dict[str, Any]:
+    """Read by the flow that was named, or by that of the first instance."""
+    if chosen.flow is None:
+        return await _change(engine, (chosen.ids or (0,))[0], values)
+    return read_assignments(await engine.definition(chosen.flow, chosen.version), values)

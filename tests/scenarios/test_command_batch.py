@@ -1,0 +1,165 @@
+"""Many instances at once, and a flow's instances to another version, as an operator meets it."""
+
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+from command import FLOWS, answer, assert_refused, mutirao, running
+
+FIRST = """
+from mutirao import Change, Flow, task
+
+class Parcel(Flow):
+    stage: str = "new"
+    weight: int = 1
+    final = "stage = 'sent'"
+
+    @task(when="stage = 'new'")
+    async def pack(self) -> Change: return {"stage": "packed"}
+
+    @task(when="stage = 'packed'")
+    async def send(self) -> Change: return {"stage": "sent"}
+"""
+SECOND = FIRST.replace("pack(", "wrap(").replace("stage = 'new'", "stage = 'new' and weight < 5")
+
+
+def start(database_url: str, count: int = 3, **state: object) -> tuple[str, str]:
+    where = ("--database", database_url)
+    mutirao("flow", "apply", f"{FLOWS}:Order", *where)
+    values = [f"{name}={value}" for name, value in state.items()]
+    assert mutirao("instance", "start", "order", *values, "--count", count, *where).returncode == 0
+    return where
+
+
+def statuses(where: tuple[str, str]) -> list[str]:
+    return [each["status"] for each in answer("instance", "list", *where)]
+
+
+def test_instances_are_cancelled_by_a_condition(database_url: str) -> None:
+    where = start(database_url, 4, pieces=1)
+    start(database_url, 2, pieces=7)
+    said = mutirao(
+        "instance", "cancel", "--flow", "order", "--where", "pieces > 3", "--yes", "--reason", "too many", *where
+    )
+    assert said.stdout == "Batch 1 finished: 2 instances cancelled\n", said
+    assert statuses(where) == ["closed.aborted"] * 2 + ["open.running"] * 4
+    [batch] = answer("batch", "list", *where)
+    assert (batch["kind"], batch["status"], batch["done"], batch["reason"]) == ("cancel", "finished", 2, "too many")
+    assert batch["filter"] == {"flow": "order", "where": "pieces > 3"}
+    shown = mutirao("batch", "show", 1, *where).stdout
+    assert all(word in shown for word in ("pieces > 3", "2 of 2", "too many", "finished"))
+
+
+def test_nobody_is_asked_in_the_dark(database_url: str) -> None:
+    where = start(database_url)
+    said = mutirao("instance", "cancel", "--flow", "order", *where)
+    assert_refused(said, "wrong_call")
+    assert "3 instances will be cancelled" in said.stderr
+    assert "--yes" in said.stderr
+    assert answer("batch", "list", *where) == []
+    assert (
+        mutirao("instance", "cancel", "--flow", "order", "--status", "closed", "--yes", *where).stdout
+        == "No instances fit.\n"
+    )
+
+
+def test_several_numbers_are_a_batch_and_one_is_not(database_url: str) -> None:
+    where = start(database_url)
+    assert mutirao("instance", "suspend", 1, *where).stdout.startswith("Instance 1 is open.notrunning.suspended")
+    assert "2 instances changed" in mutirao("instance", "set", 1, 2, "pieces=5", "--yes", *where).stdout
+    assert [each["state"]["pieces"] for each in answer("instance", "list", *where)] == [1, 5, 5]
+    assert "1 instance resumed" in mutirao("instance", "resume", "--flow", "order", "--yes", *where).stdout
+
+
+def test_what_was_refused_is_told_and_the_command_fails(database_url: str) -> None:
+    where = start(database_url)
+    said = mutirao("instance", "set", "--flow", "order", "stage=shipped", "--yes", *where)
+    assert said.returncode == 1
+    assert said.stdout.startswith("Batch 1 finished: 0 instances changed, 3 refused\nMore about it: ")
+    assert answer("batch", "show", 1, *where)["refusals"][0]["code"] == "final_blocked"
+    assert "final_blocked" in mutirao("batch", "show", 1, *where).stdout
+
+
+def test_failed_jobs_are_tried_again_by_task(database_url: str) -> None:
+    where = start(database_url, 3, customer="bankrupt")
+    with running("worker", f"{FLOWS}:Order", *where):
+        while statuses(where) != ["open.exception"] * 3:
+            pass
+    said = mutirao("job", "retry", "--flow", "order", "--task", "pay", "--yes", *where)
+    assert said.stdout == "Batch 1 finished: 3 instances tried again\n", said
+    assert statuses(where) == ["open.running"] * 3
+
+
+def test_a_batch_is_stopped_and_resumed(database_url: str) -> None:
+    where = start(database_url)
+    mutirao("instance", "suspend", "--flow", "order", "--yes", *where)
+    assert_refused(mutirao("batch", "stop", 1, *where), "wrong_call")
+    assert_refused(mutirao("batch", "resume", 1, *where), "wrong_call")
+    assert_refused(mutirao("batch", "show", 9, *where), "unknown_batch")
+
+
+def test_ctrl_c_leaves_a_batch_running_and_says_how_to_stop_it(database_url: str) -> None:
+    where = start(database_url)
+    with psycopg.connect(database_url) as writing:
+        writing.execute("select from mutirao.instance where id = 2 for update")
+        with running("instance", "cancel", "--flow", "order", "--yes", *where) as command:
+            while not [each for each in answer("batch", "list", *where) if each["done"] == 2]:
+                pass
+            command.signal(signal.SIGINT)
+            assert "batch stop 1" in command.wait_for("Batch 1 goes on wherever a clock runs")
+            assert command.ends_with() == 130
+        stopped = mutirao("batch", "stop", 1, *where).stdout
+        assert stopped.startswith("Batch 1 stopped (stopped by ")
+    assert mutirao("batch", "resume", 1, *where).stdout == "Batch 1 finished: 3 instances cancelled\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("instance", "cancel", "--yes"), "wrong_call"),
+        (("instance", "cancel", "--flow", "nope", "--yes"), "unknown_flow"),
+        (("instance", "cancel", "--flow", "order", "--where", "colour = 'red'", "--yes"), "unknown_attribute"),
+        (("instance", "cancel", "--flow", "order", "--status", "opne", "--yes"), "wrong_call"),
+        (("instance", "set", "--flow", "order", "--yes"), "wrong_call"),
+        (("instance", "set", "--flow", "order", "colour=red", "--yes"), "unknown_attribute"),
+        (("instance", "cancel", "1", "99", "--yes"), "unknown_instance"),
+        (("job", "retry", "--yes"), "wrong_call"),
+        (("flow", "migrate", "nope"), "unknown_flow"),
+        (("flow", "migrate", "order", "--to", "9"), "unknown_version"),
+        (("flow", "migrate", "order", "--map", "pay=nope", "--dry-run"), "unknown_task"),
+        (("flow", "migrate", "order", "--map", "pay"), "wrong_call"),
+    ],
+)
+def test_a_bad_choice_is_one_line(database_url: str, words: tuple[str, ...], code: str) -> None:
+    where = start(database_url, 1)
+    assert_refused(mutirao(*words, *where), code)
+    assert answer("batch", "list", *where) == []
+
+
+def test_a_flow_is_migrated_after_a_look_at_what_would_happen(database_url: str, tmp_path: Path) -> None:
+    where = ("--database", database_url)
+    (tmp_path / "parcel.py").write_text(FIRST, "utf-8")
+    mutirao("flow", "apply", tmp_path / "parcel.py", *where)
+    mutirao("instance", "start", "parcel", "--count", 3, *where)
+    mutirao("instance", "start", "parcel", "weight=9", *where)
+    (tmp_path / "parcel.py").write_text(SECOND, "utf-8")
+    mutirao("flow", "apply", tmp_path / "parcel.py", *where)
+
+    foretold = answer("flow", "migrate", "parcel", "--dry-run", *where)
+    assert foretold["outcomes"] == {"running": 3, "exception": 1}
+    assert (foretold["fires"], foretold["removes"]) == ({"wrap": 3}, {"pack": 4})
+    assert foretold["why"] == {"nothing_fires": 1}
+    people = mutirao("flow", "migrate", "parcel", "--map", "pack=wrap", "--dry-run", *where).stdout
+    assert people.startswith("4 instances: 4 go on.\n")
+    assert "pack becomes wrap" in people
+
+    said = mutirao("flow", "migrate", "parcel", "--map", "pack=wrap", *where)
+    assert_refused(said, "wrong_call")
+    assert "4 instances: 4 go on." in said.stderr
+    said = mutirao("flow", "migrate", "parcel", "--map", "pack=wrap", "--yes", *where)
+    assert said.stdout == "Batch 1 finished: 4 instances moved\n", said
+    assert {each["version"] for each in answer("instance", "list", *where)} == {2}
+    assert {each["task"] for each in answer("job", "list", *where)} == {"wrap"}
+    mutirao("flow", "migrate", "parcel", "--to", "1", "--map", "wrap=pack", "--yes", *where)
+    assert {each["task"] for each in answer("job", "list", *where)} == {"pack"}
