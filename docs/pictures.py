@@ -7,12 +7,15 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from mutirao import Change, Flow, Worker, task
 from mutirao.cli.board import View, look
+from mutirao.cli.cause import Picture
 from mutirao.cli.example import Travellers
-from mutirao.cli.story import story_table, tell
+from mutirao.cli.story import story_table
 from mutirao.cli.tally import Tally
 from mutirao.cli.up import EXAMPLE, prepare
 from mutirao.database.engine import Engine
+from mutirao.database.story import tell
 from mutirao.testing import throwaway_engine
 
 IMAGES = Path(__file__).parent / "images"
@@ -37,6 +40,50 @@ async def watch_the_example(engine: Engine) -> None:
     await asyncio.gather(*services)
 
 
+class Order(Flow):
+    """One that a person would ask about: some of it is under way, some has not begun, and for a reason."""
+
+    amount: int = 40
+    country: str | None = None
+    paid: bool = False
+    parcels: int = 0
+    stage: str = "new"
+    final = "stage = 'sent'"
+
+    @task(when="stage = 'new'")
+    async def check_stock(self) -> Change:
+        return {"stage": "in stock"}
+
+    @task(when="stage = 'in stock' and not paid", backoff=timedelta(minutes=1))
+    async def charge_card(self) -> Change:
+        raise ConnectionError("the bank does not answer")
+
+    @task(when="stage = 'in stock' and amount > 100 and not (paid or country in ('PT', 'ES'))")
+    async def ask_customs(self) -> Change:
+        return {}
+
+    @task(when="paid and amount / parcels < 500 or stage = 'urgent'")
+    async def pack(self) -> Change:
+        return {}
+
+    @task(depends="charge_card")
+    async def send_invoice(self) -> Change:
+        return {}
+
+
+async def ask_why(engine: Engine) -> None:
+    """Let an order come to where it waits for another try, and ask."""
+    await engine.apply(Order)
+    number = await engine.start(Order())
+    worker = Worker(engine, [Order])
+    working = asyncio.create_task(worker.run())
+    while not await engine.jobs(number, status="waiting"):  # noqa: ASYNC110 the engine tells nobody else
+        await asyncio.sleep(0.01)
+    save("why", f"mutirao why {number}", Picture(await engine.why(number)))
+    worker.stop()
+    await working
+
+
 def save(name: str, title: str, what: RenderableType) -> None:
     console = Console(record=True, width=110, file=io.StringIO())
     console.print(what)
@@ -47,6 +94,8 @@ async def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     async with throwaway_engine() as engine:
         await watch_the_example(engine)
+    async with throwaway_engine() as engine:
+        await ask_why(engine)
 
 
 if __name__ == "__main__":
