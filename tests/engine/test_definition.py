@@ -177,7 +177,7 @@ async def test_a_document_that_is_wrong_is_refused_and_nothing_changes(
         ),
         ("insert into f.wed_attr (aname, atype, adv) values ('b', 'integer', 'x')", "wrong_type"),
         ("update f.wed_attr set aname = 'b'", "flow_invalid"),
-        ("update f.wed_attr set atype = 'integer'", "flow_invalid"),
+        ("update f.wed_attr set atype = 'integer'", "wrong_type"),
         ("insert into f.wed_trig (cpred) values ('true')", "flow_invalid"),
         ("insert into f.wed_trig (trname) values ('b')", "flow_invalid"),
         ("insert into f.wed_trig (trname, cpred) values ('Bad', 'true')", "flow_invalid"),

@@ -284,9 +284,3 @@ async def test_an_attempt_that_is_no_number_is_refused_as_missing(engine: Engine
     async with engine.refused("attempt_missing"), await psycopg.AsyncConnection.connect(engine.url) as session:
         await session.execute("set local mutirao.attempt = 'abc'")
         await session.execute("update g.wed_flow set a = 'y' where wid = %s", [instance])
-
-
-async def test_an_attribute_is_not_deleted(engine: Engine) -> None:
-    await engine.create("g", {"a": "x"}, {"go": "a = 'x'"}, final="a = 'y'")
-    async with engine.refused("flow_invalid", 'attribute "a" stays'):
-        await engine.rows("delete from g.wed_attr")

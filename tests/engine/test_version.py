@@ -161,15 +161,6 @@ async def test_a_parked_change_gets_its_chance_from_a_new_version(engine: Engine
     assert await engine.state(instance) == {"a": "done", "b": "x"}
 
 
-async def test_a_disabled_trigger_fires_no_more_and_its_pending_job_goes_on(engine: Engine) -> None:
-    instance = await live(engine)
-    await engine.rows("update f.wed_trig set enabled = false where trname = 'go'")
-    async with engine.refused("nothing_fires"):
-        await engine.start("f")
-    await engine.do("f", "go", a="done")
-    assert await engine.status(instance) == "closed.completed"
-
-
 async def test_many_instances_are_looked_at_again_in_batches(engine: Engine) -> None:
     await live(engine)
     await engine.start_many("f", [{}] * 29)

@@ -57,6 +57,8 @@ from mutirao.model.plain import encode_plain
 
 # So many batches at once: a server has more than one core, and the next is encoded while others are written.
 _START_LANES = 2
+# No statement waits for somebody else's definition for longer than 150 ms, so workers that start together ask again.
+_DEFINITION_TRIES = 60
 
 STATUSES = (
     "open.notrunning",
@@ -167,7 +169,14 @@ class Engine(BatchCalls):
     async def apply(self, flow: type[HasDefinition] | Definition, *, keep: bool = False) -> int:
         """Put a flow in place; answers its version. With `keep`, a version known from earlier is not made anew."""
         definition = flow if isinstance(flow, Definition) else flow.definition
-        return int(await self._call("apply_flow", encode_document(definition).decode(), keep, self.name))
+        tries_left = _DEFINITION_TRIES
+        while True:
+            try:
+                return int(await self._call("apply_flow", encode_document(definition).decode(), keep, self.name))
+            except RequestError as error:
+                tries_left -= 1
+                if error.code != "definition_busy" or tries_left == 0:
+                    raise
 
     async def knows(self, flow: type[HasDefinition] | Definition) -> bool:
         """Whether exactly this definition is in place, as the newest version or an earlier one."""

@@ -22,6 +22,8 @@ _KINDS = {
     "parked": "{task} waits with its change",
     "reach": "{task} is running",
     "look": "looked at by a new version",
+    "removed": "{task} removed by a new version",
+    "reopen": "reopened by a new version",
     "set": "set from outside",
     "repair": "repaired",
     "cancel": "cancelled",

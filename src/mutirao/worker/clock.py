@@ -14,7 +14,19 @@ from mutirao.worker.observer import Observer
 log = logging.getLogger(__name__)
 
 # What turn_clock does, by name. None keeps the others from being done.
-_DUTIES = ("retries", "leases", "versions", "waits", "limits", "batches", "workers", "starts", "retention", "schedules")
+_DUTIES = (
+    "retries",
+    "leases",
+    "versions",
+    "waits",
+    "limits",
+    "batches",
+    "workers",
+    "starts",
+    "retention",
+    "schedules",
+    "views",
+)
 # Never longer than this between two looks: another clock may have vanished with what it had taken.
 _LONGEST = 1.0
 # Never shorter: what falls due within it goes in one batch.

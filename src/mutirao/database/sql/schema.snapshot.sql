@@ -424,6 +424,54 @@ COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone
 
 COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
 
+CREATE TABLE mutirao.task (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    name text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
+
+CREATE TABLE mutirao.version (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    number integer NOT NULL,
+    ends text DEFAULT 'final'::text NOT NULL,
+    firing_limit integer DEFAULT 10000 NOT NULL,
+    description text,
+    fingerprint text,
+    made_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    made_by text DEFAULT SESSION_USER NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    handled integer[] DEFAULT '{}'::integer[] NOT NULL,
+    terms integer[] DEFAULT '{}'::integer[] NOT NULL,
+    named integer[] DEFAULT '{}'::integer[] NOT NULL,
+    watched integer[] DEFAULT '{}'::integer[] NOT NULL,
+    once integer[] DEFAULT '{}'::integer[] NOT NULL,
+    searchable text[] DEFAULT '{}'::text[] NOT NULL,
+    defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
+    waits integer[] DEFAULT '{}'::integer[] NOT NULL,
+    gone integer[] DEFAULT '{}'::integer[] NOT NULL,
+    CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
+    CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
+);
+
+COMMENT ON COLUMN mutirao.version.made_in IS 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
+
+COMMENT ON COLUMN mutirao.version.handled IS 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
+
+COMMENT ON COLUMN mutirao.version.terms IS 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
+
+COMMENT ON COLUMN mutirao.version.named IS 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
+
+COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
+
+COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
+
+COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
+
+COMMENT ON COLUMN mutirao.version.gone IS 'Tasks of the flow that this version does not have, or has disabled: their jobs are removed unless a worker has them.';
+
 CREATE TABLE mutirao.instance (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -505,74 +553,6 @@ COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write
 
 COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
 
-CREATE TABLE mutirao.task (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    name text NOT NULL
-);
-
-COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
-
-CREATE TABLE mutirao.trace (
-    instance bigint NOT NULL,
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    kind text NOT NULL,
-    job bigint,
-    task integer,
-    attempt bigint,
-    cause bigint,
-    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb,
-    writer text NOT NULL,
-    note jsonb,
-    at timestamp with time zone NOT NULL
-)
-WITH (toast_tuple_target='8160');
-
-COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
-
-COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
-
-CREATE TABLE mutirao.version (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    number integer NOT NULL,
-    ends text DEFAULT 'final'::text NOT NULL,
-    firing_limit integer DEFAULT 10000 NOT NULL,
-    description text,
-    fingerprint text,
-    made_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    made_by text DEFAULT SESSION_USER NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    handled integer[] DEFAULT '{}'::integer[] NOT NULL,
-    terms integer[] DEFAULT '{}'::integer[] NOT NULL,
-    named integer[] DEFAULT '{}'::integer[] NOT NULL,
-    watched integer[] DEFAULT '{}'::integer[] NOT NULL,
-    once integer[] DEFAULT '{}'::integer[] NOT NULL,
-    searchable text[] DEFAULT '{}'::text[] NOT NULL,
-    defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
-    waits integer[] DEFAULT '{}'::integer[] NOT NULL,
-    CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
-    CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
-);
-
-COMMENT ON COLUMN mutirao.version.made_in IS 'All definition changes of one transaction make one version: this is how a later statement of it finds the version to change.';
-
-COMMENT ON COLUMN mutirao.version.handled IS 'Tasks whose failure some other task waits for: such a failure blocks neither final nor quiet.';
-
-COMMENT ON COLUMN mutirao.version.terms IS 'The terms that some dependency names, as mutirao.term(task, state): only these are kept as reached.';
-
-COMMENT ON COLUMN mutirao.version.named IS 'Tasks whose latest state a condition names as task_<name>: only these are kept as latest.';
-
-COMMENT ON COLUMN mutirao.version.watched IS 'Terms on ready or running that somebody names: only for these does reaching it lock the instance and look.';
-
-COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
-
-COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
-
 CREATE TABLE mutirao.flow (
     id integer NOT NULL,
     name text NOT NULL,
@@ -641,14 +621,41 @@ COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when 
 
 COMMENT ON COLUMN mutirao.throttle.slotted IS 'False: jobs that fired before `per` was declared have no slot yet.';
 
+CREATE TABLE mutirao.trace (
+    instance bigint NOT NULL,
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    kind text NOT NULL,
+    job bigint,
+    task integer,
+    attempt bigint,
+    cause bigint,
+    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb,
+    writer text NOT NULL,
+    note jsonb,
+    at timestamp with time zone NOT NULL
+)
+WITH (toast_tuple_target='8160');
+
+COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
+
+COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
+
 CREATE TABLE mutirao.recheck (
+    version integer NOT NULL,
     flow integer NOT NULL,
     after bigint DEFAULT 0 NOT NULL,
+    waits_for text[],
     sure boolean DEFAULT false NOT NULL,
     again boolean DEFAULT false NOT NULL
 );
 
-COMMENT ON TABLE mutirao.recheck IS 'Live flows with a new version, whose open instances the clock still has to look at; `after` is how far it has come.';
+COMMENT ON TABLE mutirao.recheck IS 'New versions of live flows, whose open instances the clock still has to look at; `after` is how far it has come.';
+
+COMMENT ON COLUMN mutirao.recheck.waits_for IS 'The transactions that ran when a clock first saw the version: they may still write by the one before.';
 
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
@@ -850,6 +857,13 @@ CREATE TABLE mutirao.search (
 
 COMMENT ON TABLE mutirao.search IS 'Values of attributes declared searchable, of open and closed instances.';
 
+CREATE TABLE mutirao.stale_view (
+    version integer NOT NULL,
+    flow integer NOT NULL
+);
+
+COMMENT ON TABLE mutirao.stale_view IS 'Versions whose wed_flow could not be made when they were, because somebody was reading it: the clock makes it.';
+
 ALTER TABLE mutirao.task ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.task_id_seq
     START WITH 1
@@ -942,7 +956,7 @@ ALTER TABLE ONLY mutirao.program
     ADD CONSTRAINT program_pkey PRIMARY KEY (single);
 
 ALTER TABLE ONLY mutirao.recheck
-    ADD CONSTRAINT recheck_pkey PRIMARY KEY (flow);
+    ADD CONSTRAINT recheck_pkey PRIMARY KEY (version);
 
 ALTER TABLE ONLY mutirao.refusal
     ADD CONSTRAINT refusal_pkey PRIMARY KEY (code);
@@ -961,6 +975,9 @@ ALTER TABLE ONLY mutirao.schedule
 
 ALTER TABLE ONLY mutirao.search
     ADD CONSTRAINT search_pkey PRIMARY KEY (flow, name, value, instance);
+
+ALTER TABLE ONLY mutirao.stale_view
+    ADD CONSTRAINT stale_view_pkey PRIMARY KEY (version);
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_name_key UNIQUE (flow, name);
@@ -1009,6 +1026,8 @@ CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
+CREATE CONSTRAINT TRIGGER show AFTER INSERT ON mutirao.version DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.show_version();
+
 ALTER TABLE ONLY mutirao.attribute
     ADD CONSTRAINT attribute_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
 
@@ -1028,7 +1047,7 @@ ALTER TABLE ONLY mutirao.exported
     ADD CONSTRAINT exported_export_fkey FOREIGN KEY (export) REFERENCES mutirao.export(id);
 
 ALTER TABLE ONLY mutirao.recheck
-    ADD CONSTRAINT recheck_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+    ADD CONSTRAINT recheck_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY mutirao.retention
     ADD CONSTRAINT retention_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
@@ -1041,6 +1060,9 @@ ALTER TABLE ONLY mutirao.rule
 
 ALTER TABLE ONLY mutirao.schedule
     ADD CONSTRAINT schedule_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.stale_view
+    ADD CONSTRAINT stale_view_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

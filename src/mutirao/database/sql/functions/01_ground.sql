@@ -12,6 +12,7 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('flow_pinned',         'MU122', 'the flow is defined by a program and cannot be changed by SQL'),
   ('flow_live',           'MU123', 'the flow is defined by SQL and cannot be changed by a program'),
   ('flow_invalid',        'MU124', 'the definition of the flow is not whole'),
+  ('definition_busy',     'MU220', 'another transaction is changing the flow'),
   ('unknown_flow',        'MU201', 'there is no flow of that name'),
   ('missing_attribute',   'MU202', 'a state lacks a value that its flow requires'),
   ('wrong_type',          'MU203', 'a value is not of its attribute''s type'),

@@ -133,7 +133,10 @@ begin
     union
     select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ '''(ready|running)'''),
   attributes as (
-    select a.* from mutirao.attribute a where a.version = compile_facts.version)
+    select a.* from mutirao.attribute a where a.version = compile_facts.version),
+  gone as (
+    select t.id from mutirao.task t where t.flow = (select x.flow from mutirao.version x where x.id = compile_facts.version)
+      and t.name not in ('_FINAL', '_EXCPT') and t.id not in (select r.task from rules r))
   update mutirao.version v set
     terms = coalesce((select array_agg(distinct t.term) from terms t), '{}'),
     handled = coalesce((select array_agg(h.task) from handled h), '{}'),
@@ -141,6 +144,7 @@ begin
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     waits = coalesce((select array_agg(r.task) from rules r where r.wait is not null), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
+    gone = array(select g.id from gone g order by 1),
     searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
     defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
   where v.id = compile_facts.version;

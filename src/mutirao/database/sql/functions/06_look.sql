@@ -38,7 +38,16 @@ begin
     end;
   end loop;
   for a in select t.name from mutirao.attribute t where t.version = w.version and t.required and coalesce(jsonb_typeof(w.state -> t.name) = 'null', true) order by t.position loop
-    return jsonb_build_object('code', 'missing_attribute', 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));
+    return jsonb_build_object('code', case when w.change is null then 'condition_failed' else 'missing_attribute' end, 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));
+  end loop;
+  -- A value that was written under another type. It is nobody's change that is wrong, so it is told like a condition that raised.
+  for a in select t.name, t.type, w.state -> t.name as value from mutirao.attribute t where t.version = w.version order by t.position loop
+    begin
+      execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(a.type)) into ignored using a.value;
+    exception when others then
+      return jsonb_build_object('code', 'condition_failed', 'attribute', a.name, 'value', a.value, 'error',
+        format('attribute "%s" is of type %s, and its value %s is not: give it another one', a.name, a.type, left(a.value::text, 100)));
+    end;
   end loop;
   for r in
     select t.name, x.condition, mutirao.rule_sql(x) as sql
@@ -113,17 +122,24 @@ return case when terms = '{}' or tasks = '{}' then reached
   else reached || array(select mutirao.term(t, state) from unnest(tasks) t intersect select unnest(terms) except select unnest(reached)) end;
 comment on function mutirao.reached_with(int[], int[], int[], text) is 'The reached terms once these tasks have reached this state; a term is kept only where some rule names it.';
 
--- A flow defined by SQL may come to name a task whose jobs were no concern of its conditions before.
-create or replace function mutirao.latest_from(instance bigint, latest jsonb, named int[]) returns jsonb
+-- A version may come to name a task whose jobs were no concern of the conditions before it. What was kept of a task that it names no
+-- more goes: nobody would keep it right.
+create or replace function mutirao.latest_as(instance bigint, latest jsonb, kept int[], named int[]) returns jsonb
 language sql stable
-return (
-  select coalesce(jsonb_object_agg(t.name, s.state), '{}') || coalesce(latest, '{}')
-  from mutirao.task t, lateral (select coalesce(
+return case when kept = named then latest else (
+  select jsonb_object_agg(t.name, s.state)
+  from mutirao.task t, lateral (select case when t.id = any (kept) then latest ->> t.name else coalesce(
     (select case j.status when 'running' then 'running' when 'parked' then 'running' when 'failed' then 'failed' else 'ready' end
-     from mutirao.job j where j.instance = latest_from.instance and j.task = t.id),
-    (select 'succeeded' from mutirao.trace r where r.instance = latest_from.instance and r.task = t.id and r.kind in ('finish', 'skip') limit 1))) s(state)
-  where t.id = any (named) and s.state is not null);
-comment on function mutirao.latest_from(bigint, jsonb, int[]) is 'The latest states of an instance that follows a version which names more tasks: what was not kept is found in its jobs and its trace.';
+     from mutirao.job j where j.instance = latest_as.instance and j.task = t.id),
+    (select 'succeeded' from mutirao.trace r where r.instance = latest_as.instance and r.task = t.id and r.kind in ('finish', 'skip') limit 1)) end) s(state)
+  where t.id = any (named) and s.state is not null) end;
+comment on function mutirao.latest_as(bigint, jsonb, int[], int[]) is
+  'The latest states of an instance that follows a version which names other tasks: what was not kept is found in its jobs and its trace.';
+
+create or replace function mutirao.latest_from(instance bigint, latest jsonb, tasks int[]) returns jsonb
+language sql stable
+return coalesce(mutirao.latest_as(instance, null, '{}', tasks), '{}') || coalesce(latest, '{}');
+comment on function mutirao.latest_from(bigint, jsonb, int[]) is 'The latest states, also of these tasks, for whoever asks about tasks that no condition of the flow names.';
 
 -- Firing makes a task ready. Where somebody waits for exactly that, the same look goes on until nothing more fires.
 create or replace function mutirao.look(work mutirao.work[], versions int[]) returns mutirao.looked[]

@@ -90,21 +90,25 @@ begin
   where p.attempt is not null;
 end $$;
 
+-- Of a job that is parked already (without an attempt) no worker can be told anything: whatever is wrong with its change is an exception.
+create or replace function mutirao.is_parking(s mutirao.verdict) returns boolean
+language sql immutable
+return s.kind = 'finish' and (s.outcome = 'blocked' or s.outcome = 'problem' and (s.attempt is null or s.problem ->> 'code' = 'condition_failed'));
+
 -- What is rare: rows that could not be written, and instances that are, were or become exceptions.
 create or replace function mutirao.settle_special(special mutirao.verdict[], at timestamptz) returns setof mutirao.settled
 language plpgsql as $$
 declare
   parking mutirao.verdict[];
 begin
-  select array_agg(s) into parking from unnest(special) s
-  where s.kind = 'finish' and (s.outcome = 'blocked' or s.problem ->> 'code' = 'condition_failed');
+  select array_agg(s) into parking from unnest(special) s where mutirao.is_parking(s);
   if parking is not null then
     perform mutirao.park(parking, at);
   end if;
   delete from mutirao.job j using unnest(special) s where s.outcome in ('completed', 'aborted') and j.instance = s.instance;
   perform mutirao.show_exceptions(array(select s.instance from unnest(special) s));
   return query
-    select case when s.kind = 'finish' and (s.outcome = 'blocked' or s.problem ->> 'code' = 'condition_failed') then 'parked' else 'refused' end,
+    select case when mutirao.is_parking(s) then 'parked' else 'refused' end,
       s.job, s.attempt, s.instance, s.task, null::int, null::float8, null::jsonb, coalesce(s.problem, jsonb_build_object('code', 'final_blocked'))
     from unnest(special) s where s.outcome in ('blocked', 'problem');
 end $$;

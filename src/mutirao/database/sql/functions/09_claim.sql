@@ -98,13 +98,12 @@ declare
 begin
   foreach one in array jobs loop
     select array[row(1, 'reach', i.id, i.flow, v.id, null, j.task, j.attempt, j.cause, null,
-        case when i.version = v.id then i.state else v.defaults || i.state end, i.pending, i.failed, i.fired,
+        i.state, i.pending, i.failed, i.fired,
         mutirao.reached_with(i.reached, v.terms, array[j.task], reach.state),
-        mutirao.latest_with(case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[j.task], reach.state),
+        mutirao.latest_with(i.latest, v.named, array[j.task], reach.state),
         i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, coalesce(j.worker, 'mutirao'), null)::mutirao.work], array[v.id]
       into work, versions
-    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.flow f on f.id = i.flow
-    join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version
     where j.id = one;
     if work is not null then
       perform mutirao.settle(work, versions, null);

@@ -10,13 +10,12 @@ begin
   select
     array_agg(row(e.n, case when e.error is null then 'finish' when i.hold = 'cancelled' then 'drop' else 'fail' end,
       i.id, i.flow, v.id, e.job, e.task, e.attempt, e.cause, e.change,
-      case when i.version = v.id then i.state else v.defaults || i.state end || coalesce(e.change, '{}'),
+      i.state || coalesce(e.change, '{}'),
       array_remove(i.pending, e.task),
       case when e.error is null or i.hold = 'cancelled' then i.failed else i.failed || e.task end,
       i.fired,
       case when v.terms = '{}' then i.reached else mutirao.reached_with(i.reached, v.terms, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
-      case when v.named = '{}' then i.latest else mutirao.latest_with(
-        case when i.version = v.id then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
+      case when v.named = '{}' then i.latest else mutirao.latest_with(i.latest, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
       array_remove(i.pending, e.task) || case when e.error is null then i.failed else i.failed || e.task end || i.fired,
       case when e.attempt is null then i.parked - 1 else i.parked end,
       case
@@ -27,8 +26,7 @@ begin
       i.hold, i.firings, i.priority, i.started_at, e.writer, e.error)::mutirao.work order by v.id, e.n),
     array_agg(distinct v.id)
     into work, versions
-  from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.flow f on f.id = i.flow
-  join mutirao.version v on v.id = case when f.live then f.version else i.version end
+  from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.version v on v.id = i.version
   where e.k = round;
   if work is not null then
     return query select * from mutirao.settle(work, versions, hungry);
@@ -85,8 +83,7 @@ declare
 begin
   with failing as (
     select e.*, i.flow, i.hold, i.status, v.id as version, coalesce(r.retries, 3) as retries, coalesce(r.backoff, interval '100 milliseconds') as backoff
-    from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.flow f on f.id = i.flow
-    join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.version v on v.id = i.version
     left join mutirao.rule r on r.version = v.id and r.task = e.task
     where e.error is not null),
   again as (
@@ -161,6 +158,9 @@ declare
 begin
   select array_agg(q.id), bool_or(q.reasons is not null) into locked, troubled from (
     select i.id, i.reasons from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
+  if exists (select from mutirao.recheck) then
+    perform mutirao.catch_up(locked);
+  end if;
   -- A new statement, and so a new snapshot: from here on everything about these instances is ours. Who gives neither a change nor an
   -- error has failed.
   select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, case when x.error is null then x.change end,

@@ -1,11 +1,16 @@
 -- What people do to instances and jobs: set, repair, cancel, suspend, resume, retry, skip.
 
+-- An instance of a live flow follows the newest version before it is written to.
 create or replace function mutirao.lock_instance(instance bigint) returns mutirao.instance
 language plpgsql as $$
 declare
   i mutirao.instance;
 begin
   select * into i from mutirao.instance x where x.id = lock_instance.instance for no key update;
+  if found and exists (select from mutirao.recheck) then
+    perform mutirao.catch_up(array[i.id]);
+    select * into i from mutirao.instance x where x.id = lock_instance.instance;
+  end if;
   if not found then
     if exists (select from mutirao.closed c where c.id = lock_instance.instance) then
       perform mutirao.refuse('instance_closed', format('instance %s has ended and takes no more changes', instance));
@@ -39,10 +44,9 @@ create or replace function mutirao.terms_without(reached int[], tasks int[]) ret
 language sql immutable
 return array(select t from unnest(reached) t where t / 8 <> all (tasks));
 
-create or replace function mutirao.version_of(flow int, version int) returns mutirao.version
+create or replace function mutirao.version_of(i mutirao.instance) returns mutirao.version
 language sql stable
-return (select v from mutirao.flow f join mutirao.version v on v.id = case when f.live then f.version else version_of.version end where f.id = version_of.flow);
-comment on function mutirao.version_of(int, int) is 'The version that an instance goes by which was last written under `version`.';
+return (select v from mutirao.version v where v.id = i.version);
 
 -- Writes without a job, one an instance. Each row comes with what its instance is to become; here it gets what follows from that.
 create or replace function mutirao.write_all(writes mutirao.work[]) returns setof mutirao.settled
@@ -53,14 +57,12 @@ declare
   refused mutirao.settled[];
   unblocked bigint[];
 begin
-  select array_agg(row(w.n, w.kind, w.instance, w.flow, v.id, w.job, w.task, w.attempt, w.cause, w.change,
-      case when w.version = v.id then w.state else v.defaults || w.state end || coalesce(w.change, '{}'), w.pending, w.failed, w.fired, w.reached,
-      case when w.version = v.id then w.latest else mutirao.latest_from(w.instance, w.latest, v.named) end,
-      coalesce(w.held, w.pending || w.failed || w.fired), w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work
-      order by v.id, w.instance),
-    array_agg(distinct v.id)
+  select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state || coalesce(w.change, '{}'),
+      w.pending, w.failed, w.fired, w.reached, w.latest, coalesce(w.held, w.pending || w.failed || w.fired), w.parked, w.reasons, w.hold, w.firings,
+      w.priority, w.started_at, w.writer, w.note)::mutirao.work order by w.version, w.instance),
+    array_agg(distinct w.version)
     into work, versions
-  from unnest(writes) w join mutirao.flow f on f.id = w.flow join mutirao.version v on v.id = case when f.live then f.version else w.version end;
+  from unnest(writes) w;
   if work is null then return; end if;
   select array_agg(s) into refused from mutirao.settle(work, versions, null) s where s.kind = 'refused';
   select array_agg(i.id) into unblocked from mutirao.instance i
@@ -122,7 +124,7 @@ create or replace function mutirao.repair_instance(instance bigint, change jsonb
 language plpgsql as $$
 declare
   i mutirao.instance := mutirao.lock_instance(instance);
-  v mutirao.version := mutirao.version_of(i.flow, i.version);
+  v mutirao.version := mutirao.version_of(i);
   w mutirao.work := mutirao.work_of(i, 'repair', writer, mutirao.note(reason));
   undone int[] := array(select unnest(i.failed) except select unnest(v.handled));
 begin
@@ -221,7 +223,7 @@ begin
     array_agg(i.id)
     into writes, retried
   from mutirao.job j join mutirao.instance i on i.id = j.instance cross join lateral (select j.status = 'failed' as failed) f
-  cross join lateral mutirao.version_of(i.flow, i.version) v
+  join mutirao.version v on v.id = i.version
   where j.id = any (jobs);
   update mutirao.job j set status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status, due_at = null, failures = 0, losses = 0
   from mutirao.instance i where j.id = any (jobs) and i.id = j.instance;
@@ -258,7 +260,7 @@ begin
   elsif j.task = (select f.exception_task from mutirao.flow f where f.id = j.flow) then
     perform mutirao.refuse('job_not_failed', format('job %s stands for the exceptions of instance %s: repair the instance', job, i.id));
   end if;
-  v := mutirao.version_of(i.flow, i.version);
+  v := mutirao.version_of(i);
   w := mutirao.work_of(i, 'skip', writer, mutirao.note(reason));
   w.job := j.id;
   w.task := j.task;

@@ -62,15 +62,15 @@ end $$;
 comment on function mutirao.end_leases(int) is 'Takes jobs away from workers that let their lease or their timeout pass.';
 
 -- Open instances of a live flow follow its newest version. A pass goes by id and skips what is being written at the moment; a writer
--- that began before the version was made may still stamp an instance with the old one. So the last pass is one that started when
--- every such transaction had ended (`sure`) and skipped nothing.
+-- that began before the version was made may still start an instance by the old one. So the last pass is one that started when
+-- every transaction had ended that ran when the version was first seen (`sure`), and skipped nothing.
 create or replace function mutirao.look_again(room int) returns int
 language plpgsql as $$
 declare
   c mutirao.recheck;
   looked int := 0;
 begin
-  for c in select r.* from mutirao.recheck r order by r.flow for update skip locked loop
+  for c in select r.* from mutirao.recheck r order by r.version for update skip locked loop
     exit when looked >= room;
     looked := looked + mutirao.look_again_at(c, room - looked);
   end loop;
@@ -80,60 +80,35 @@ end $$;
 create or replace function mutirao.look_again_at(c mutirao.recheck, room int) returns int
 language plpgsql as $$
 declare
-  f mutirao.flow;
   v mutirao.version;
   behind bigint[];
-  parked bigint[];
-  work mutirao.work[];
-  looked mutirao.looked[];
 begin
-  select * into f from mutirao.flow x where x.id = c.flow;
-  select * into v from mutirao.version x where x.id = f.version;
+  select x.* into v from mutirao.flow f join mutirao.version x on x.id = f.version where f.id = c.flow;
+  if v.id <> c.version then
+    delete from mutirao.recheck r where r.version = c.version;  -- the newer one has a row of its own
+    return 0;
+  end if;
   if c.after = 0 then
-    c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in;
+    c.waits_for := coalesce(c.waits_for, array(select l.virtualtransaction from pg_locks l where l.locktype = 'virtualxid' and l.pid <> pg_backend_pid()));
+    c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in
+      and not exists (select from pg_locks l where l.locktype = 'virtualxid' and l.virtualtransaction = any (c.waits_for));
     if c.again and not c.sure then
       return 0;  -- one pass has been made; the next is the last, when it can be
     end if;
   end if;
   select array_agg(x.id order by x.id) into behind from (
-    select i.id from mutirao.instance i where i.flow = f.id and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
-  if behind is null then
-    if c.sure and not exists (select from mutirao.instance i where i.flow = f.id and i.version <> v.id) then
-      delete from mutirao.recheck r where r.flow = f.id;
-    else
-      update mutirao.recheck r set after = 0, again = true where r.flow = f.id;
-    end if;
+    select i.id from mutirao.instance i where i.flow = c.flow and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
+  if behind is not null then
+    perform mutirao.follow(behind, v.id);
+  elsif c.sure and not exists (select from mutirao.instance i where i.flow = c.flow and i.version <> v.id) then
+    delete from mutirao.recheck r where r.version = c.version;
+    perform mutirao.look_at_closed(v);
     return 0;
+  else
+    c.again := true;
   end if;
-  select array_agg(row(1, 'look', i.id, i.flow, v.id, null, null, null, null, null, v.defaults || i.state, i.pending, i.failed, i.fired, i.reached,
-      case when v.named = '{}' then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end,
-      i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, 'clock', null)::mutirao.work order by i.id),
-    array_agg(i.id) filter (where i.parked > 0 and i.hold is null)
-    into work, parked
-  from mutirao.instance i where i.id = any (behind);
-  looked := mutirao.look(work, array[v.id]);
-  update mutirao.instance i set version = v.id, state = w.state, latest = w.latest from unnest(work) w where i.id = w.instance;
-  if v.searchable <> '{}' then
-    perform mutirao.make_searchable(behind);
-  end if;
-  if v.waits <> '{}' then
-    perform mutirao.move_waits(behind);
-  end if;
-  select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
-      w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),
-    array_agg(row(w.final, w.fires, w.problem)::mutirao.looked)
-    into work, looked
-  from unnest(work, looked) w
-  where w.hold is null and (w.fires <> '{}' or w.problem is not null or w.final and w.pending = '{}' and w.failed <@ v.handled
-    or w.reasons @> '[{"code": "condition_failed"}]');
-  if work is not null then
-    perform mutirao.settle(work, array[v.id], null, looked);
-  end if;
-  if parked is not null then
-    perform mutirao.finish_parked(parked);
-  end if;
-  update mutirao.recheck r set after = behind[cardinality(behind)], sure = c.sure where r.flow = f.id;
-  return cardinality(behind);
+  update mutirao.recheck r set after = coalesce(behind[cardinality(behind)], 0), waits_for = c.waits_for, sure = c.sure, again = c.again where r.version = c.version;
+  return coalesce(cardinality(behind), 0);
 end $$;
 
 -- Each duty is a function mutirao.clock_<duty>(room), which answers how much it did and when there is something to do again.
@@ -154,13 +129,16 @@ end $$;
 create or replace function mutirao.clock_versions(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 begin
-  done := mutirao.look_again(room);
+  -- Their instances are locked meanwhile: so few that nobody waits for long, even where each raises and is looked into by itself.
+  room := least(room, 200);
+  done := mutirao.sweep_gone(room);
+  done := done + mutirao.look_again(room - done);
   next_at := case when done > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end;
 end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
 language sql immutable
-return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'retention', 'schedules'];
+return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'retention', 'schedules', 'views'];
 
 create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
 language plpgsql security definer as $$

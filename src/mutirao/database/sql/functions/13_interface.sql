@@ -259,7 +259,7 @@ begin
   end if;
   -- What was in the way may have ended since the change was refused. Then nobody would try the job again: it goes back at once.
   if change is null and problem ->> 'code' = 'final_blocked' and exists (
-    select from mutirao.instance i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = case when f.live then f.version else i.version end
+    select from mutirao.instance i join mutirao.version v on v.id = i.version
     where i.id = j.instance and i.pending = array[j.task] and i.failed <@ v.handled)
   then
     perform mutirao.release(array[j.id], array[j.attempt]);

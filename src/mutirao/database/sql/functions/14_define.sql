@@ -20,9 +20,12 @@ end $$;
 
 -- Definitions of one flow are made one after another; the lock is on the name, since the flow may not exist yet.
 create or replace function mutirao.lock_definition(flow text) returns void
-language sql as $$
-  select pg_advisory_xact_lock(hashtextextended('mutirao.flow.' || flow, 0))
-$$;
+language plpgsql set lock_timeout = '150ms' as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('mutirao.flow.' || flow, 0));
+exception when lock_not_available then
+  perform mutirao.refuse('definition_busy', format('another transaction is changing flow "%s": try again when it has ended', flow));
+end $$;
 
 create or replace function mutirao.make_flow(name text, live boolean) returns int
 language plpgsql as $$
@@ -79,7 +82,8 @@ begin
   select v, r.task, r.position, r.condition, r.depends, r.function, r.arguments, r.calm, r.trigger_name, r.condition_name, r.enabled, r.fires, r.timeout,
     r.retries, r.backoff, r.priority, r.transactional, r.description, r.wait, r.by_clock, r.at_once, r.per_second, r.per, r.each
   from mutirao.rule r where r.version = old.id;
-  insert into mutirao.recheck (flow) values (f.id) on conflict on constraint recheck_pkey do update set after = 0, sure = false, again = false;
+  insert into mutirao.recheck (version, flow) values (v, f.id);
+  perform pg_notify('mutirao', 'clock');
   return v;
 end $$;
 
@@ -191,6 +195,12 @@ declare
   v mutirao.version;
 begin
   perform mutirao.check_name('flow', flow_name);
+  -- Workers apply their flows whenever they start: where nothing is new, they need not queue for it.
+  select x.* into v from mutirao.flow y join mutirao.version x on x.flow = y.id
+  where y.name = flow_name and not y.live and x.fingerprint = print and (keep or x.id = y.version) order by x.id desc limit 1;
+  if found then
+    return v.number;
+  end if;
   perform mutirao.lock_definition(flow_name);
   select * into f from mutirao.flow x where x.name = flow_name;
   if not found then

@@ -27,13 +27,33 @@ begin
       'default', mutirao.attribute_default(new.aname, coalesce(new.atype, 'text'), new.adv), 'searchable', new.searchable)));
     update mutirao.attribute a set position = (select max(x.position) + 1 from mutirao.attribute x where x.version = v) where a.version = v and a.name = new.aname;
   else
-    if new.aname <> old.aname or new.atype <> old.atype then
-      perform mutirao.refuse('flow_invalid', format('attribute "%s" keeps its name and type: add another one instead', old.aname));
+    if new.aname is distinct from old.aname then
+      perform mutirao.refuse('flow_invalid', format('attribute "%s" keeps its name: add another one instead', old.aname));
     end if;
-    update mutirao.attribute a set default_value = mutirao.attribute_default(new.aname, old.atype, new.adv), searchable = coalesce(new.searchable, false)
+    if new.atype is distinct from old.atype then
+      perform mutirao.check_unused(tg_table_schema, old.aname);
+    end if;
+    update mutirao.attribute a set default_value = mutirao.attribute_default(old.aname, new.atype, new.adv), type = new.atype, searchable = coalesce(new.searchable, false)
     where a.version = v and a.name = old.aname;
+    if new.atype is distinct from old.atype then
+      perform mutirao.compile_rule(v, r.task) from mutirao.rule r where r.version = v and old.aname = any (r.arguments);
+    end if;
   end if;
   return new;
+end $$;
+
+-- To take a column away, or change its type, wed_flow is made anew; that cannot be done under somebody's own view.
+create or replace function mutirao.check_unused(schema text, attribute text) returns void
+language plpgsql as $$
+declare
+  users text;
+begin
+  select string_agg(distinct r.ev_class::regclass::text, ', ') into users
+  from pg_catalog.pg_depend d join pg_catalog.pg_rewrite r on r.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
+  where d.refobjid = to_regclass(format('%I.wed_flow', schema)) and r.ev_class <> d.refobjid;
+  if users is not null then
+    perform mutirao.refuse('flow_invalid', format('attribute "%s": %s.wed_flow is used by %s; drop that first, and make it again afterwards', attribute, schema, users));
+  end if;
 end $$;
 
 create or replace function mutirao.refuse_trigger(task text) returns void
@@ -101,23 +121,50 @@ begin
 end $$;
 
 create or replace function mutirao.wed_attr_delete() returns trigger
-language plpgsql as $$
+language plpgsql security definer as $$
+declare
+  v int := mutirao.draft(tg_argv[0]::int);
 begin
-  perform mutirao.refuse('flow_invalid', format('attribute "%s" stays: instances have it in their state and their trace', old.aname));
+  perform mutirao.check_unused(tg_table_schema, old.aname);
+  delete from mutirao.attribute a where a.version = v and a.name = old.aname;
+  return old;
+end $$;
+
+-- What a statement has taken away must not be named by a condition that is left, also by one that is disabled.
+create or replace function mutirao.check_unnamed(version int) returns void
+language plpgsql as $$
+declare
+  there text[] := (mutirao.condition_names(version)).names;
+  missing record;
+begin
+  select a.name, string_agg(case t.name when '_FINAL' then 'the final condition' else format('the condition of task "%s"', t.name) end, ', ' order by r.position) as users into missing
+  from mutirao.rule r join mutirao.task t on t.id = r.task cross join unnest(r.arguments) a(name)
+  where r.version = check_unnamed.version and a.name <> all (there) group by a.name order by a.name limit 1;
+  if found then
+    perform mutirao.refuse('flow_invalid', format('%s "%s" is named by %s: change that first', case when missing.name like 'task\_%' then 'task' else 'attribute' end,
+      case when missing.name like 'task\_%' then substr(missing.name, 6) else missing.name end, missing.users));
+  end if;
 end $$;
 
 -- Once a statement: errors of a condition come with its row, and the flow is compiled after the last one.
 create or replace function mutirao.wed_attr_done() returns trigger
 language plpgsql security definer as $$
+declare
+  f mutirao.flow := (select x from mutirao.flow x where x.id = tg_argv[0]::int);
 begin
-  perform mutirao.compile(f.version), mutirao.show_wed_flow(f.id) from mutirao.flow f where f.id = tg_argv[0]::int;
+  perform mutirao.check_unnamed(f.version);
+  perform mutirao.compile(f.version);
+  -- A flow that nobody else can see yet shows its attributes at once; others when the definition is committed.
+  if (select v.number from mutirao.version v where v.id = f.version) = 1 then
+    perform mutirao.show_wed_flow(f.id);
+  end if;
   return null;
 end $$;
 
 create or replace function mutirao.wed_trig_done() returns trigger
 language plpgsql security definer as $$
 begin
-  perform mutirao.compile(f.version), mutirao.define_limits(f.id) from mutirao.flow f where f.id = tg_argv[0]::int;
+  perform mutirao.check_unnamed(f.version), mutirao.compile(f.version) from mutirao.flow f where f.id = tg_argv[0]::int;
   return null;
 end $$;
 
@@ -129,7 +176,10 @@ begin
   if new.wid is not null then
     perform mutirao.refuse('wrong_call', 'wid is given by the engine: leave it out');
   end if;
-  new.wid := (select mutirao.start_instances(f.name, array[to_jsonb(new) - 'wid'], 0, session_user::text) from mutirao.flow f where f.id = tg_argv[0]::int);
+  -- The view may show an attribute a little longer than the flow has it.
+  new.wid := (select mutirao.start_instances(f.name, array[to_jsonb(new) - 'wid' - array(
+      select n.key from jsonb_each(to_jsonb(new)) n where n.value = 'null' and not v.defaults ? n.key)], 0, session_user::text)
+    from mutirao.flow f join mutirao.version v on v.id = f.version where f.id = tg_argv[0]::int);
   return new;
 end $$;
 
@@ -215,18 +265,31 @@ end $$;
 
 ------------------------------------------------------------------------------------------------------------------- views
 
+-- Older instances may have kept a value that is not of its attribute's type any more. They show null, or nobody could read the view.
+create or replace function mutirao.shown_attributes(flow int, out name text, out type text, out "position" int, out is_mixed boolean) returns setof record
+language sql stable as $$
+  select a.name, a.type, a.position, a.type <> 'json' and exists (
+    select from mutirao.version v join mutirao.attribute o on o.version = v.id where v.flow = f.id and o.name = a.name and o.type <> a.type)
+  from mutirao.flow f join mutirao.attribute a on a.version = f.version where f.id = shown_attributes.flow
+$$;
+
+-- To change a view its lock is needed, for which whoever comes now waits while we wait for those who are reading: so never for long.
 create or replace function mutirao.show_wed_flow(flow int) returns void
-language plpgsql as $$
+language plpgsql set lock_timeout = '50ms' as $$
 declare
   f mutirao.flow;
   columns text;
   typed text;
   query text;
+  is_new boolean;
   a record;
 begin
   select * into strict f from mutirao.flow x where x.id = show_wed_flow.flow;
-  select string_agg(format(', s.%I', x.name), '' order by x.position) into columns from mutirao.attribute x where x.version = f.version;
-  typed := mutirao.record_sql(f.version);
+  is_new := to_regclass(format('%I.wed_flow', f.name)) is null;
+  select string_agg(format(case when x.is_mixed then ', (mutirao.value_as(s.%1$I, %2$L) #>> ''{}'')::%3$s as %1$I' else ', s.%1$I' end, x.name, x.type, mutirao.sql_type(x.type)), '' order by x.position),
+      coalesce(string_agg(format('%I %s', x.name, case when x.is_mixed then 'jsonb' else mutirao.sql_type(x.type) end), ', ' order by x.position), 'nothing int')
+    into columns, typed
+  from mutirao.shown_attributes(f.id) x;
   query := format($sql$
     view %I.wed_flow as
     select i.id as wid %s
@@ -238,15 +301,64 @@ begin
     -- An attribute has gone or changed its type.
     execute format('drop view %I.wed_flow', f.name);
     execute 'create ' || query;
+    is_new := true;
   end;
   for a in select x.* from mutirao.attribute x where x.version = f.version loop
     execute format('alter view %I.wed_flow alter column %I %s', f.name, a.name,
       case when a.default_value is null then 'drop default' else format('set default %L::%s', case a.type when 'json' then a.default_value::text else a.default_value #>> '{}' end, mutirao.sql_type(a.type)) end);
   end loop;
-  execute format('create or replace trigger start instead of insert on %I.wed_flow for each row execute function mutirao.wed_flow_insert(%s)', f.name, f.id);
-  execute format('create or replace trigger finish instead of update on %I.wed_flow for each row execute function mutirao.wed_flow_update(%s)', f.name, f.id);
-  execute format('create or replace trigger keep instead of delete on %I.wed_flow for each row execute function mutirao.wed_flow_delete()', f.name);
-  perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
+  if is_new then
+    execute format('create trigger start instead of insert on %I.wed_flow for each row execute function mutirao.wed_flow_insert(%s)', f.name, f.id);
+    execute format('create trigger finish instead of update on %I.wed_flow for each row execute function mutirao.wed_flow_update(%s)', f.name, f.id);
+    execute format('create trigger keep instead of delete on %I.wed_flow for each row execute function mutirao.wed_flow_delete()', f.name);
+    perform mutirao.grant_flow(f.name, g.role, g.level) from mutirao.granted g join pg_catalog.pg_roles r on r.rolname = g.role;
+  end if;
+end $$;
+
+create or replace function mutirao.is_shown(flow int) returns boolean
+language plpgsql as $$
+begin
+  perform mutirao.show_wed_flow(flow);
+  return true;
+exception when lock_not_available or dependent_objects_still_exist then
+  return false;
+end $$;
+comment on function mutirao.is_shown(int) is 'Makes wed_flow as the newest version has it, unless somebody is reading it now, or has made a view of his own on it.';
+
+create or replace function mutirao.columns_of(version int) returns text
+language sql stable
+return (select string_agg(format('%I %s %s', a.name, a.type, a.default_value), ', ' order by a.position) from mutirao.attribute a where a.version = columns_of.version);
+
+-- At the end of the transaction that made a version.
+create or replace function mutirao.show_version() returns trigger
+language plpgsql security definer as $$
+begin
+  if new.number > 1 and mutirao.columns_of(new.id) is distinct from mutirao.columns_of((select v.id from mutirao.version v where v.flow = new.flow and v.number = new.number - 1))
+    and not mutirao.is_shown(new.flow)
+  then
+    insert into mutirao.stale_view (version, flow) values (new.id, new.flow);
+    perform pg_notify('mutirao', 'clock');
+  end if;
+  return null;
+end $$;
+
+-- What could not be shown then. The row goes with the view it stands for; a newer one has a row of its own.
+create or replace function mutirao.clock_views(room int, out done int, out next_at timestamptz)
+language plpgsql as $$
+declare
+  stale mutirao.stale_view;
+begin
+  done := 0;
+  -- Not always the same first, or one that is read for hours would keep all others waiting.
+  for stale in select s.* from mutirao.stale_view s order by random() limit least(room, 3) for update skip locked loop
+    next_at := mutirao.now() + interval '1 second';
+    if mutirao.is_shown(stale.flow) then
+      delete from mutirao.stale_view s where s.version = stale.version;
+      done := 1;
+      next_at := mutirao.now();
+      exit;  -- the lock of the view ends with this turn: nobody must wait for it while we wait for another
+    end if;
+  end loop;
 end $$;
 
 create or replace function mutirao.show_flow(flow int) returns void
@@ -277,14 +389,16 @@ begin
       create function {schema}.take(task text, instance bigint default null) returns setof mutirao.taken
         language sql as 'select * from mutirao.take_job({flow}, task, instance)';
       create trigger define instead of insert or update on {schema}.wed_attr for each row execute function mutirao.wed_attr_write({flow});
-      create trigger keep instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete();
-      create trigger compile after insert or update on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
+      create trigger remove instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete({flow});
+      create trigger compile after insert or update or delete on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
       create trigger define instead of insert on {schema}.wed_trig for each row execute function mutirao.wed_trig_insert({flow});
       create trigger change instead of update on {schema}.wed_trig for each row execute function mutirao.wed_trig_update({flow});
       create trigger remove instead of delete on {schema}.wed_trig for each row execute function mutirao.wed_trig_delete({flow});
       create trigger compile after insert or update or delete on {schema}.wed_trig for each statement execute function mutirao.wed_trig_done({flow});
       $sql$, '{schema}', quote_ident(f.name)), '{flow}', f.id::text);
   end if;
-  perform mutirao.show_wed_flow(f.id);
+  if (select v.number from mutirao.version v where v.id = f.version) = 1 then
+    perform mutirao.show_wed_flow(f.id);  -- nobody else can see it yet
+  end if;
 end $$;
-comment on function mutirao.show_flow(int) is 'Makes, or brings up to date, the schema and the views of a flow.';
+comment on function mutirao.show_flow(int) is 'Makes the schema and the views of a flow.';

@@ -28,15 +28,22 @@ language sql immutable as $$
     ('repair',  'open', 50,  '{change}', null),
     ('retry',   'open', 200, '{}', null),
     ('skip',    'open', 50,  '{change}', null),
-    ('migrate', 'open', 200, '{to,tasks,attributes}', 'migrate_flow')
+    ('migrate', 'open', 200, '{to,tasks,attributes}', 'migrate_flow'),
+    ('look',    'closed', 500, '{version}', 'turn_clock')
 $$;
 
 -- Who waits here for an instance would have others wait for what it holds already.
 create or replace function mutirao.lock_free(acts_on text, instances bigint[]) returns bigint[]
 language plpgsql as $$
+declare
+  locked bigint[];
 begin
   if acts_on = 'open' then
-    return array(select i.id from mutirao.instance i where i.id = any (instances) order by i.id for no key update skip locked);
+    locked := array(select i.id from mutirao.instance i where i.id = any (instances) order by i.id for no key update skip locked);
+    if exists (select from mutirao.recheck) then
+      perform mutirao.catch_up(locked);
+    end if;
+    return locked;
   end if;
   return array(select c.id from mutirao.closed c where c.id = any (instances) order by c.id for update skip locked);
 end $$;

@@ -88,8 +88,7 @@ comment on function mutirao.ask_version(mutirao.predicate, mutirao.work[]) is 'W
 create or replace function mutirao.event_work(n int, i mutirao.instance, v mutirao.version, change jsonb, writer text, note jsonb) returns mutirao.work
 language sql stable
 return row(n, 'set', i.id, i.flow, v.id, null, null, null, null, change,
-  case when i.version = v.id then i.state else v.defaults || i.state end, i.pending, i.failed, i.fired, i.reached,
-  case when i.version = v.id or v.named = '{}' then i.latest else mutirao.latest_from(i.id, i.latest, v.named) end,
+  i.state, i.pending, i.failed, i.fired, i.reached, i.latest,
   i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, writer, note)::mutirao.work;
 comment on function mutirao.event_work(int, mutirao.instance, mutirao.version, jsonb, text, jsonb) is
   'An instance as it stands, under this version. The change is still to be merged.';
@@ -205,9 +204,13 @@ begin
       select i.id from mutirao.instance i where i.id in (select a.instance from unnest(arrivals) a) order by i.id for no key update skip locked) q;
   end if;
 
+  if exists (select from mutirao.recheck) then
+    perform mutirao.catch_up(locked);
+  end if;
+
   -- A new statement, and so a new snapshot: from here on everything about these instances is ours.
   answers := array(select r from mutirao.receive(f.id, arrivals, locked) r);
-  select array_agg(row(a.n, null, a.key, a.event, a.change, a.instance, case when f.live then f.version else i.version end,
+  select array_agg(row(a.n, null, a.key, a.event, a.change, a.instance, i.version,
       case when a.event is null then a.n else a.leader end)::mutirao.arrival)
     into waiting
   from (select u.n, u.key, u.event, u.change, u.instance, min(u.n) over (partition by u.event) as leader

@@ -11,11 +11,11 @@ begin
   select * into i from mutirao.instance x where x.id = moment_now.instance;
   if found then
     w := mutirao.work_of(i, 'now', null, jsonb_build_object('status', i.status));
-    v := mutirao.version_of(i.flow, i.version);
-    if v.id <> i.version then  -- as the next write will
+    select x.* into v from mutirao.flow f join mutirao.version x on x.id = f.version where f.id = i.flow and f.live;
+    if v.id <> i.version then  -- as it will be when it follows
       w.version := v.id;
-      w.state := v.defaults || i.state;
-      w.latest := mutirao.latest_from(i.id, i.latest, v.named);
+      select mutirao.state_as(i.state, l.gone, v.defaults, l.changed, l.types), mutirao.latest_as(i.id, i.latest, o.named, v.named) into w.state, w.latest
+      from mutirao.version o cross join lateral mutirao.lens(o, v) l where o.id = i.version;
     end if;
     return w;
   end if;
@@ -77,6 +77,11 @@ begin
       w.failed := array_remove(w.failed, r.task);
       w.pending := w.pending || r.task;
       undone := array[r.task];
+    when r.kind = 'removed' then
+      w.pending := array_remove(w.pending, r.task);
+      w.failed := array_remove(w.failed, r.task);
+      w.fired := array_remove(w.fired, r.task);
+      w.latest := w.latest - (select t.name from mutirao.task t where t.id = r.task);
     when r.kind = 'repair' then
       undone := array(select unnest(w.failed) except select unnest(v.handled));
       w.failed := array(select unnest(w.failed) except select unnest(undone));
@@ -143,7 +148,7 @@ create or replace function mutirao.row_words(r mutirao.trace) returns text
 language sql stable as $$
   select format(case r.kind
       when 'start' then 'the start' when 'finish' then '%s done' when 'fail' then '%s failed for good' when 'skip' then '%s skipped' when 'drop' then '%s ended, not kept'
-      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
+      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'reopen' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
       when 'retry' then '%s tried again' when 'parked' then '%s parked' else r.kind end, (select t.name from mutirao.task t where t.id = r.task))
     || case when r.writer in ('clock', 'mutirao') then '' else ', by ' || r.writer end
 $$;
