@@ -26,10 +26,17 @@ def make_live_history(server: BenchServer, instances: int, say: Callable[[str], 
     return url
 
 
-def make_sleepers(server: BenchServer, instances: int, say: Callable[[str], None]) -> str:
-    """The URL of a database with that many instances that wait for a time."""
+def make_sleepers(server: BenchServer, instances: int, schedules: int, say: Callable[[str], None]) -> str:
+    """The URL of a database with that many instances that wait for a time, and schedules that fire once a day each."""
     url = server.fresh("beside_sleepers", "sleepers")
     _fill(url, "sleeper.sql", "sleeper", instances, say)
+    say("making schedules")
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "select mutirao.put_schedule(format('s%%s', n), 'sleeper', format('%%s %%s * * *', n %% 60, n / 60 %% 24), '{\"due\": \"2100-01-01\"}') "
+            "from generate_series(1, %s) n",
+            [schedules],
+        )
     return url
 
 

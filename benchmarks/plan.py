@@ -177,7 +177,7 @@ def _limits(bench: Bench) -> list[Comparison]:
 
 
 def _sleepers(bench: Bench) -> list[Comparison]:
-    url = make_sleepers(bench.server, bench.size.history, bench.say)
+    url = make_sleepers(bench.server, bench.size.history, bench.size.schedules, bench.say)
     title = f"beside {bench.size.history:,} sleeping waits and {bench.size.schedules:,} schedules"
     found = []
     for workers in (1, 2):
