@@ -1,7 +1,7 @@
 -- Finished instances, as if they had run: each with its start and five finishes in the trace.
 
 insert into mutirao.closed (id, flow, version, status, state, fired, reached, firings, priority, started_at, closed_at)
-select i, f.id, f.version, 'closed.completed', jsonb_build_object('inst', i, 'k', 5, 'v', 8), '{}', '{}', 5, 0, now(), now()
+select i, f.id, f.version, 'closed.completed', jsonb_build_object('inst', i, 'k', 5, 'v', 8), '{}', '{}', 5, 0, now() - interval '1 day', now() - interval '1 day'
 from mutirao.flow f, generate_series(%(first)s::bigint, %(last)s::bigint) i
 where f.name = %(flow)s;
 

@@ -10,6 +10,7 @@ from benchmarks.change import OPEN, changed_under_load
 from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
 from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
+from benchmarks.retention import rate_while_dropping
 from benchmarks.server import BenchServer
 from benchmarks.work import WORKS
 
@@ -27,6 +28,8 @@ UNDISTURBED = 0.85
 # A limit may cost the tasks that have one a fifth, and the others nothing that could be measured; sleepers next to nothing.
 LIMITED = 0.8
 DENTED = 0.8
+# While old instances are dropped.
+DROPPING = 0.9
 BESIDE = 0.95
 # One instance on an idle engine: its median against the yardstick's, and the slowest in a hundred against its own median.
 IDLE_P50 = 2.5
@@ -123,6 +126,7 @@ def plan(size: Size) -> list[Case]:
         Case("limits", 3 * both, _limits),
         Case("sleepers", both, _sleepers),
         Case("change", size.runs, _change),
+        Case("retention", both, _retention),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
         Case("memory", 2, _memory),
@@ -203,6 +207,19 @@ def _change(bench: Bench) -> list[Comparison]:
             "change", f"{title}: slowest statement", 1, "ms", slowest, [], "200 ms", median(slowest) / 200, 1.0, False
         ),
     ]
+
+
+def _retention(bench: Bench) -> list[Comparison]:
+    """The same database on both sides, with a rule that lets its past go and without one."""
+    url = make_history(bench.server, bench.size.history, bench.say)
+    title = f"while {bench.size.history:,} old instances are dropped"
+    found = []
+    for workers in (1, 2):
+        kept = partial(engine_rate, bench.server, "five", bench.size.instances, workers, url=url)
+        dropping = partial(rate_while_dropping, bench.server, bench.size.instances, workers, url)
+        found.append(_rates(bench, ("retention", title, workers, DROPPING), dropping, ("kept", kept)))
+    bench.server.drop("history")
+    return found
 
 
 def _rates(

@@ -32,6 +32,16 @@ def test_rules_are_set_listed_and_taken_back(orders: str) -> None:
     assert answer("retention", "list", "--database", orders) == []
 
 
+def test_finished_instances_are_dropped_by_hand(orders: str) -> None:
+    [number] = answer("instance", "start", "order", "--database", orders)["instances"]
+    mutirao("instance", "cancel", number, "--database", orders)
+    said = mutirao("retention", "drop", "order", "--closed-before", "1d", "--database", orders)
+    assert said.stdout == "Batch 1: 0 finished instances of order dropped, 1 younger ones kept.\n"
+    said = mutirao("retention", "drop", "order", "--closed-before", "2999-01-01", "--database", orders)
+    assert said.stdout == "Batch 2: 1 finished instance of order dropped, 0 younger ones kept.\n"
+    assert_refused(mutirao("instance", "show", number, "--database", orders), "unknown_instance")
+
+
 def test_size_limit_is_set(orders: str) -> None:
     said = mutirao("flow", "size", "order", "--state", "2MB", "--change", "500kB", "--database", orders)
     assert said.stdout == "order takes a state of at most 2.0 MB and a change of at most 500.0 kB from now on.\n"
@@ -49,6 +59,8 @@ def test_size_limit_is_set(orders: str) -> None:
         (("retention", "set", "order", "999999999999y"), "wrong_call"),
         (("retention", "set", "nowhere", "3d"), "unknown_flow"),
         (("retention", "remove", "nowhere"), "unknown_flow"),
+        (("retention", "drop", "order", "--closed-before", "the flood"), "wrong_call"),
+        (("retention", "drop", "nowhere", "--closed-before", "1d"), "unknown_flow"),
         (("flow", "size", "order"), "wrong_call"),
         (("flow", "size", "order", "--state", "huge"), "wrong_call"),
         (("flow", "size", "order", "--state", "0"), "wrong_call"),

@@ -1,18 +1,16 @@
 """`mutirao export`: finished instances to files, and dropped afterwards if so wished."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mutirao.cli.measure import read_period
+from mutirao.cli.measure import read_moment
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.session import visit
 from mutirao.database.engine import Engine
 from mutirao.database.export import Exported, ExportOptions, Format
-from mutirao.errors import RequestError
 
 app = typer.Typer(add_completion=False)
 
@@ -36,7 +34,7 @@ def export(
     """
 
     async def write(engine: Engine) -> Exported:
-        before = None if closed_before is None else _moment(closed_before)
+        before = None if closed_before is None else read_moment(closed_before)
         total = await engine.count_exportable(flow, before)
         with counting("Exporting", total, quiet=json) as advance:
             options = ExportOptions(flow=flow, folder=to, format=form, closed_before=before, drop=drop, report=advance)
@@ -55,16 +53,3 @@ def export(
     if drop:
         console.print(f"Dropped: {done.dropped:,}.", highlight=False)
     return None
-
-
-def _moment(text: str) -> datetime:
-    """A date, a time, or how long ago."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            return datetime.now(UTC) - read_period(text)
-        except (RequestError, OverflowError) as error:
-            message = f'"{text}" is no time: write it as 2031-12-24, 2031-12-24T18:00Z, or 90d for 90 days ago'
-            raise RequestError("wrong_call", message) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -29,7 +29,7 @@ COMMANDS = {
     "job": ("mutirao.cli.job", "Tasks under way: list, show, retry, skip."),
     "batch": ("mutirao.cli.batch", "What is done to many instances at once: list, show, stop, resume."),
     "why": ("mutirao.cli.why", "Why an instance moves or does not, and why a task fired."),
-    "retention": ("mutirao.cli.retention", "How long finished instances are kept: set, list, remove."),
+    "retention": ("mutirao.cli.retention", "How long finished instances are kept: set, list, remove, drop."),
     "export": ("mutirao.cli.export", "Finished instances to files, and dropped afterwards if so wished."),
     "erase": ("mutirao.cli.erase", "One person's data: find, run, list."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),

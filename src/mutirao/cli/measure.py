@@ -1,7 +1,7 @@
-"""Times and sizes as people write them: `90d`, `36 hours`, `2MB`."""
+"""Times and sizes as people write them: `90d`, `36 hours`, `2031-12-24`, `2MB`."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from mutirao.errors import RequestError
 
@@ -20,6 +20,19 @@ def read_period(text: str) -> timedelta:
         return timedelta(seconds=float(found[1]) * _UNITS[unit])
     except OverflowError as error:
         raise RequestError("wrong_call", f'"{text}" is too long; to keep things for ever, remove the rule') from error
+
+
+def read_moment(text: str) -> datetime:
+    """A date, a time, or how long ago."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.now(UTC) - read_period(text)
+        except (RequestError, OverflowError) as error:
+            message = f'"{text}" is no time: write it as 2031-12-24, 2031-12-24T18:00Z, or 90d for 90 days ago'
+            raise RequestError("wrong_call", message) from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def read_size(text: str) -> int:

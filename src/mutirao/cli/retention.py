@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 import typer
 
 from mutirao.cli import render
+from mutirao.cli.arguments import Reason
 from mutirao.cli.listing import Listing
-from mutirao.cli.measure import read_period
+from mutirao.cli.measure import read_moment, read_period
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, print_json
+from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
+from mutirao.database.batch import Batch, Filter
 from mutirao.database.engine import Engine
 from mutirao.database.record import RetentionRecord
 
@@ -57,6 +59,43 @@ def remove(flow: Flow, status: Status = None, database: Database = None) -> None
     visit(database, lambda engine: engine.keep(flow, None, status=status), must_exist=True)
     what = f"{status} instances" if status else "finished instances"
     console.print(f"From now on, {what} of {flow} are kept for ever.", highlight=False)
+
+
+@app.command()
+def drop(
+    flow: Flow,
+    closed_before: Annotated[
+        str,
+        typer.Option("--closed-before", metavar="TIME", help="Such as 2031-12-24, or 90d for: more than 90 days ago."),
+    ],
+    status: Status = None,
+    reason: Reason = None,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Drop finished instances by hand, once, as a batch that is recorded and can be stopped and resumed.
+
+    Example: mutirao retention drop travel --closed-before 2031-01-01 --reason "the old shop"
+    """
+
+    async def act(engine: Engine) -> Batch:
+        chosen = Filter(flow=flow, status=f"closed.{status}" if status else None)
+        made = await engine.drop_instances(chosen, closed_before=read_moment(closed_before), reason=reason)
+        seen = 0
+        with counting("Dropping", made.total, quiet=json) as advance:
+
+            def tell(batch: Batch) -> None:
+                nonlocal seen
+                advance(batch.seen - seen)
+                seen = batch.seen
+
+            return await engine.drive_batch(made.id, tell)
+
+    done = visit(database, act, must_exist=True)
+    if json:
+        return print_json(done)
+    line = f"Batch {done.id}: {counted(done.done, 'finished instance')} of {flow} dropped, {done.skipped:,} younger ones kept."
+    return console.print(line, highlight=False)
 
 
 @app.command("list")

@@ -8,10 +8,10 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,23 +25,19 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from mutirao.database import start as starting
 from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
-from mutirao.database.batch import BatchCalls
 from mutirao.database.connection import check_server, connect, refusals
-from mutirao.database.erase import Erasure, Sought, erase, find
 from mutirao.database.explanation import Why
-from mutirao.database.export import Exported, ExportOptions, count_exportable, export
+from mutirao.database.keep import KeepCalls
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
 from mutirao.database.record import (
     Backlog,
-    ErasureRecord,
     Event,
     FlowRecord,
     Instance,
     JobRecord,
     LimitRecord,
     Load,
-    RetentionRecord,
     Sent,
     TraceRow,
     VersionRecord,
@@ -93,7 +89,7 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     set_json_loads(DECODER.decode, connection)
 
 
-class Engine(BatchCalls):
+class Engine(KeepCalls):
     """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so."""
 
     def __init__(self, database: str | None = None, *, upgrade: bool | None = None, name: str = "mutirao") -> None:
@@ -417,63 +413,6 @@ class Engine(BatchCalls):
 
     async def resume(self, instance: int, *, reason: str | None = None) -> None:
         await self._call("resume", instance, reason, self.name)
-
-    # Keeping
-
-    async def keep(
-        self, flow: str, period: timedelta | None, *, status: str | None = None, action: str = "drop"
-    ) -> None:
-        """Say how long finished instances are kept, all of a flow or those of one status; None: for ever."""
-        await self._call("keep", flow, period, status, action, self.name)
-
-    async def retention(self) -> list[RetentionRecord]:
-        """What was said so, flow by flow."""
-        return await self._rows(RetentionRecord, "retention", [])
-
-    async def limit_size(self, flow: str, *, state: int | None = None, change: int | None = None) -> None:
-        """Set how many bytes a state and a change of this flow may have."""
-        await self._call("limit_size", flow, state, change)
-
-    async def count_exportable(self, flow: str, closed_before: datetime | None = None) -> int:
-        """How many finished instances of a flow are in no file yet."""
-        async with self.connection() as connection:
-            return await count_exportable(connection, flow, closed_before)
-
-    async def export(self, options: ExportOptions) -> Exported:
-        """Write finished instances that are in no file yet into a folder; with `drop`, drop them afterwards."""
-        async with self.connection() as connection:
-            return await export(connection, options, self.name)
-
-    async def find_value(self, sought: Sought, report: Callable[[int], None] = lambda _: None) -> list[int]:
-        """Which instances keep a value; `report` hears each number that was looked at."""
-        found: list[int] = []
-        async with self.connection() as connection:
-            async for looked, some in find(connection, sought):
-                found += some
-                report(looked)
-        return found
-
-    async def count_instances(self, flow: str | None = None) -> int:
-        """How many instances there are, open and closed."""
-        number = await self._flow_number(flow, None) if flow is not None else None
-        async with self.connection() as connection:
-            row = await (await connection.execute(query("count_instances"), {"flow": number})).fetchone()
-        return int(row[0]) if row else 0
-
-    async def erase(
-        self, instances: Sequence[int], erasure: Erasure, report: Callable[[int], None] = lambda _: None
-    ) -> dict[int, str | None]:
-        """Erase in these instances; answers for each why it could not be, or None."""
-        answers: dict[int, str | None] = {}
-        async with self.connection() as connection:
-            async for some in erase(connection, instances, erasure, self.name):
-                answers.update(some)
-                report(len(some))
-        return answers
-
-    async def erasures(self, limit: int = 50) -> list[ErasureRecord]:
-        """What was erased, newest first."""
-        return await self._rows(ErasureRecord, "erasures", [limit])
 
     # Jobs
 

@@ -112,6 +112,9 @@ select instance, version, outcome, why, fires, removes, moves from mutirao.previ
 -- keep: says how long finished instances of a flow are kept
 select mutirao.keep(%s, %s, %s, %s, %s)
 
+-- drop_instances: drops finished instances that a filter chooses, as a batch
+select mutirao.drop_instances(%s::jsonb, %s, %s, %s)
+
 -- retention: how long finished instances are kept, and when more of them fall due
 select f.name as flow, substr(r.status::text, 8) as status, r.period, r.action, r.set_by, r.set_at
 from mutirao.retention r join mutirao.flow f on f.id = r.flow order by f.name, r.status

@@ -22,6 +22,7 @@ create or replace function mutirao.batch_kinds() returns table (kind text, acts_
 language sql immutable as $$
   values
     ('cancel',  'open', 200, '{}'::text[], null),
+    ('drop',    'closed', 100, '{closed_before}', 'drop_instances'),
     ('suspend', 'open', 200, '{}', null),
     ('resume',  'open', 200, '{}', null),
     ('set',     'open', 200, '{change}', null),

@@ -12,9 +12,9 @@ insert into mutirao.callable (function, level) values
   ('why', 'read'), ('announce', 'work'), ('leave', 'work'),
   ('send', 'work'), ('send_many', 'work'),
   ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),
-  ('flow_number', 'read'), ('find_value', 'read'), ('erase', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
   ('value_as', 'read'),
+  ('flow_number', 'read'), ('find_value', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
