@@ -7,8 +7,9 @@ import pytest
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
 from psycopg.types.json import Jsonb
 
-from mutirao import Change, Flow, RequestError, task
+from mutirao import Change, Flow, RequestError, Schedule, task
 from mutirao import Engine as PythonEngine
+from mutirao.testing import move_clock, run_until_quiet
 
 TICK = "select (done ->> 'starts')::int from mutirao.turn_clock(duty => 'starts')"
 
@@ -175,15 +176,30 @@ async def test_versions_of_one_turn_are_each_looked_at_by_their_own(engine: Engi
     assert [await engine.jobs(each) for each in (old, new)] == [{"book": "ready"}, {"plan": "ready"}]
 
 
+class Trip(Flow):
+    booked: bool = False
+    final = "booked"
+
+    @task(when="not booked")
+    async def book(self) -> Change:
+        return {"booked": True}
+
+
+async def test_a_running_clock_starts_it(database_url: str) -> None:
+    async with PythonEngine(database_url) as engine:
+        await engine.apply(Trip)
+        number = await engine.start(Trip(), at=datetime.now(UTC) + timedelta(hours=1))
+        await engine.schedules.put(Schedule("weekly", "trip", "@weekly"))
+        await run_until_quiet(engine, [Trip])
+        assert (await engine.instance(number)).status == "open.notrunning"
+        await move_clock(engine, timedelta(days=8))
+        await run_until_quiet(engine, [Trip])
+        assert (await engine.instance(number)).status == "closed.completed"
+        assert (await engine.schedules.get("weekly")).runs == 1
+        assert len(await engine.instances("trip", status="closed.completed")) == 2
+
+
 async def test_a_naive_time_is_refused(database_url: str) -> None:
-    class Trip(Flow):
-        booked: bool = False
-        final = "booked"
-
-        @task(when="not booked")
-        async def book(self) -> Change:
-            return {"booked": True}
-
     async with PythonEngine(database_url) as engine:
         await engine.apply(Trip)
         with pytest.raises(RequestError, match="a time needs its zone"):

@@ -1,12 +1,17 @@
-"""`mutirao schedule`: add, list, show, pause, resume, drop."""
+"""`mutirao schedule`: add, list, show, pause, resume, drop; and clocks that are killed while they fire."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from signal import SIGKILL
 
 import pytest
-from command import answer, assert_refused, mutirao
+from command import answer, assert_refused, mutirao, running
 from command_flows import Order
 
 from mutirao.database.engine import Engine
+from mutirao.database.schedule import Schedule
+from mutirao.testing import move_clock
 from mutirao.testing.database import TestServer
 
 
@@ -49,3 +54,30 @@ def test_what_cannot_be_done_is_told_in_one_line(orders: str, words: list[str], 
     refused = mutirao("schedule", *words, "--database", orders)
     assert_refused(refused, code)
     assert says in refused.stderr
+
+
+async def test_clock_processes_that_are_killed_start_each_time_once(orders: str) -> None:
+    async with Engine(orders, upgrade=False) as engine:
+        made = await engine.schedules.put(Schedule("minutely", "order", "* * * * *", missed="all"))
+        first = made.next_at
+        assert first is not None
+        for _ in range(3):
+            with running("clock", "--database", orders) as one, running("clock", "--database", orders) as other:
+                for clock in (one, other):
+                    await asyncio.to_thread(clock.wait_for, "ready")
+                await move_clock(engine, timedelta(minutes=30))
+                one.signal(SIGKILL)  # whatever it is doing
+                while await _is_due(engine):
+                    pass
+                other.signal(SIGKILL)
+        runs = (await engine.schedules.get("minutely")).runs
+        started = [each.key for each in await engine.instances("order", limit=1000)]
+        times = [(first + n * timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ") for n in range(runs)]
+        assert runs >= 90
+        assert sorted(map(str, started)) == [f"schedule/minutely/{time}" for time in times]
+
+
+async def _is_due(engine: Engine) -> bool:
+    async with engine.connection() as connection:
+        found = await connection.execute("select from mutirao.schedule where next_at <= mutirao.now()")
+        return await found.fetchone() is not None

@@ -289,7 +289,8 @@ order by f.name, n.name
 select
   exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow where j.status in ('ready', 'running') and j.task <> f.exception_task)
     or exists (select from mutirao.job j where j.status = 'waiting' and j.due_at <= mutirao.now())
-    or exists (select from mutirao.recheck) or exists (select from mutirao.batch b where b.status = 'running'),
+    or exists (select from mutirao.recheck) or exists (select from mutirao.batch b where b.status = 'running')
+    or exists (select from mutirao.delayed d where d.due_at <= mutirao.now()) or exists (select from mutirao.schedule s where s.next_at <= mutirao.now()),
   (select extract(epoch from min(j.due_at) - mutirao.now())::float8 from mutirao.job j
    where j.status = 'waiting' and j.due_at < 'infinity' and (j.failures > 0 or j.watched))
 

@@ -29,9 +29,9 @@ language plpgsql as $$
 declare
   bad record;
 begin
-  select w.n, w.problem into bad from unnest(work, looked) w
-  where w.problem is not null or not w.final and w.fires = '{}'
-  order by w.n limit 1;
+  select work[l.n].n, l.problem into bad from unnest(looked) with ordinality l(final, fires, problem, n)
+  where l.problem is not null or not l.final and l.fires = '{}'
+  order by l.n limit 1;
   if found then
     perform mutirao.refuse(coalesce(bad.problem ->> 'code', 'nothing_fires'),
       format('start of flow "%s"%s: %s', flow, case when states > 1 then format(', state %s of %s', bad.n, states) else '' end,

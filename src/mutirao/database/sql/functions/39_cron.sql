@@ -127,9 +127,10 @@ comment on function mutirao.cron_instant(timestamp, text) is 'The first instant 
 
 create or replace function mutirao.cron_minute(c mutirao.cron, zone text, after timestamptz, until timestamptz) returns timestamptz
 language sql stable as $$
-  select min(m.at) from generate_series(date_trunc('minute', after) + interval '1 minute', until, interval '1 minute') m(at)
+  select m.at from generate_series(date_trunc('minute', after) + interval '1 minute', until, interval '1 minute') m(at)
   cross join lateral (select m.at at time zone zone as wall) w
   where extract(minute from w.wall)::int = any (c.minutes) and mutirao.cron_takes(c, w.wall::date)
+  limit 1  -- they come in order
 $$;
 comment on function mutirao.cron_minute(mutirao.cron, text, timestamptz, timestamptz) is 'The first minute in a short while that a pattern for every hour takes.';
 
@@ -169,6 +170,17 @@ declare
   middle timestamptz;
   found timestamptz;
 begin
+  -- Most patterns fire often: it is probably not far behind.
+  foreach middle in array array[until - interval '2 minutes', until - interval '61 minutes', until - interval '1 day', until - interval '32 days'] loop
+    if middle > low then
+      found := mutirao.cron_after(c, zone, middle);
+      if found <= until then
+        low := found;
+        exit;
+      end if;
+      high := middle;
+    end if;
+  end loop;
   while high - low > interval '1 minute' loop
     middle := low + (high - low) / 2;
     found := mutirao.cron_after(c, zone, middle);
