@@ -13,6 +13,9 @@ begin
   if due = '{}' then return 0; end if;
   select coalesce(array_agg(q.id), '{}') into locked from (
     select i.id from mutirao.instance i where i.id = any (due) order by i.id for no key update skip locked) q;
+  if exists (select from mutirao.recheck) then
+    perform mutirao.catch_up(locked);
+  end if;
   -- A new statement: another clock may have started some of them before we had their locks.
   with mine as (
     delete from mutirao.delayed d where d.instance = any (due) and d.due_at <= at
