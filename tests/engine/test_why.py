@@ -390,6 +390,16 @@ async def test_an_instance_of_a_live_flow_is_told_by_the_version_that_its_next_w
     assert (await one(engine, instance, "more")).stands == "ready"
 
 
+async def test_a_job_that_outlived_its_task_is_told_as_such(engine: Engine) -> None:
+    await engine.create("f", {"a": "x"}, {"go": "a = 'x'", "old": "a = 'x'"}, final="a = 'z'")
+    instance = await engine.start("f")
+    await engine.take("f", "old")
+    await engine.rows("delete from f.wed_trig where trname = 'old'")
+    (old,) = [each for each in await why(engine, instance) if each.task == "old"]
+    assert old.answer.startswith("old, which the flow has no more, is running at ann, attempt ")
+    assert (old.stands, old.condition) == ("running", None)
+
+
 async def test_an_unknown_task_or_instance_is_refused_with_what_was_probably_meant(engine: Engine) -> None:
     instance = await an_order(engine)
     async with engine.refused("unknown_task", 'has no task "chrage"; did you mean "charge"?'):

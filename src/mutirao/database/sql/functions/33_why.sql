@@ -101,6 +101,14 @@ begin
   return e;
 end $$;
 
+-- A job that outlived its task: the version that the instance goes by has it no more, and what runs may finish.
+create or replace function mutirao.why_left_over(w mutirao.work, names text[]) returns setof mutirao.explanation
+language sql stable as $$
+  select t.name, format('%s, which the flow has no more, %s', t.name, f.facts ->> 'says'), j.status::text, null::boolean, null::jsonb, f.facts, mutirao.last_firing(w.instance, t.id, null, false)
+  from mutirao.job j join mutirao.task t on t.id = j.task cross join lateral (select mutirao.why_job(j, null, w)) f(facts)
+  where w.kind = 'now' and j.instance = w.instance and t.name <> all (names || '_EXCPT'::text)
+$$;
+
 create or replace function mutirao.why_final(r mutirao.rule, w mutirao.work, v mutirao.version, tree jsonb) returns mutirao.explanation
 language plpgsql stable as $$
 declare
@@ -194,6 +202,9 @@ begin
   loop
     found := found || mutirao.why_task(r, w, at, final, told => task is not null);
   end loop;
+  if task is null then
+    found := found || array(select l from mutirao.why_left_over(w, names) l);
+  end if;
   found := array(select found[n] from generate_subscripts(found, 1) n order by mutirao.why_rank(found[n].stands), n);
   if task is null then
     return next mutirao.why_instance(w, at, found);
