@@ -107,6 +107,22 @@ async def test_a_task_that_fired_because_another_became_ready_in_the_same_look(e
     assert [(each.stands, each.holds) for each in await why(engine, instance, at=row)][1:4] == [("fired", True)] * 3
 
 
+async def test_a_job_that_went_with_its_task_was_not_pending_any_more(engine: Engine) -> None:
+    await engine.create("f", {"a": "x"}, {"go": "a = 'x'", "off": "a = 'x'"}, final="a = 'z'")
+    instance = await engine.start("f")
+    await engine.rows("update f.wed_trig set enabled = false where trname = 'off'")
+    await engine.until_caught_up()
+    await engine.set(instance, a="y")
+    first, removed, last = await rows_of(engine, instance)
+    whole, *_ = await why(engine, instance, at=removed)
+    assert (
+        whole.answer
+        == f"row {removed} of instance {instance}: the job of off removed, which wrote nothing; it fired nothing"
+    )
+    off = await one(engine, instance, "off", last)
+    assert off.answer == f"off is disabled; it last fired at row {first}"
+
+
 async def test_a_task_that_fired_because_the_instance_moved_to_another_version(engine: Engine) -> None:
     old = {"pack": "stage = 'new'", "send": "stage = 'packed'"}
     await engine.apply("f", {"stage": "new"}, old, final="stage = 'sent'")

@@ -86,6 +86,11 @@ begin
       undone := array(select unnest(w.failed) except select unnest(v.handled));
       w.failed := array(select unnest(w.failed) except select unnest(undone));
       w.fired := array(select unnest(w.fired) except select unnest(undone));
+    when r.kind = 'removed' then  -- with its task
+      w.latest := w.latest - (select t.name from mutirao.task t where t.id = r.task);
+      w.pending := array_remove(w.pending, r.task);
+      w.failed := array_remove(w.failed, r.task);
+      w.fired := array_remove(w.fired, r.task);
     when r.kind = 'migrate' then
       w := mutirao.moment_migrated(w, r, v);
     else null;
@@ -148,7 +153,7 @@ create or replace function mutirao.row_words(r mutirao.trace) returns text
 language sql stable as $$
   select format(case r.kind
       when 'start' then 'the start' when 'finish' then '%s done' when 'fail' then '%s failed for good' when 'skip' then '%s skipped' when 'drop' then '%s ended, not kept'
-      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'reopen' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
+      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'removed' then 'the job of %s removed' when 'reopen' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
       when 'retry' then '%s tried again' when 'parked' then '%s parked' else r.kind end, (select t.name from mutirao.task t where t.id = r.task))
     || case when r.writer in ('clock', 'mutirao') then '' else ', by ' || r.writer end
 $$;
