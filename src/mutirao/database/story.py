@@ -29,6 +29,7 @@ _KINDS = {
     "cancel": "cancelled",
     "suspend": "suspended",
     "resume": "resumed",
+    "erase": "data erased",
 }
 _BAD = frozenset({"fail", "parked", "drop"})
 _LONG_STATE = 120
