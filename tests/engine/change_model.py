@@ -109,6 +109,11 @@ class LiveModel(Model):
         if i.is_open and i.parked() and not i.hold:
             self._try_parked(i)
 
+    def follow_if_behind(self, i: Instance) -> None:
+        assert isinstance(i, LiveInstance)
+        if i.flow is not self.flow:
+            self.follow(i)
+
     def _remove_gone(self, i: Instance) -> None:
         removed = [name for name in i.jobs if name in self.gone() and i.jobs[name].status in UNCLAIMED]
         for name in removed:
@@ -189,8 +194,7 @@ class LiveModel(Model):
 
     def turn(self, entries: list[tuple[Instance, str, State | None, bool]]) -> list[str]:
         for i, *_ in entries:
-            if isinstance(i, LiveInstance) and i.flow is not self.flow:
-                self.follow(i)
+            self.follow_if_behind(i)
         there = [e for e in entries if e[1] in e[0].jobs]
         return ["lost"] * (len(entries) - len(there)) + super().turn(there)
 
@@ -200,9 +204,7 @@ class LiveModel(Model):
 
     def order(self, order: str, i: Instance, *more: Any) -> None:
         """Set, repair, cancel, suspend, resume; retry and skip, whose first argument is a task."""
-        assert isinstance(i, LiveInstance)
-        if i.flow is not self.flow:
-            self.follow(i)
+        self.follow_if_behind(i)
         if not i.is_open:
             raise Refused("instance_closed")
         if order in ("retry", "skip") and more[0] not in i.jobs:

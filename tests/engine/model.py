@@ -546,7 +546,7 @@ class Model:
         undone = i.failed - self.handled
         for task in undone:
             del i.jobs[task]
-            i.latest.pop(task)
+            i.latest.pop(task, None)
         i.failed = i.failed - undone
         i.fired = i.fired - undone
         i.reached = {term for term in i.reached if term[0] not in undone}
