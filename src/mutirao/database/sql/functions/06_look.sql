@@ -136,9 +136,9 @@ return case when kept = named then latest else (
 comment on function mutirao.latest_as(bigint, jsonb, int[], int[]) is
   'The latest states of an instance that follows a version which names other tasks: what was not kept is found in its jobs and its trace.';
 
-create or replace function mutirao.latest_from(instance bigint, latest jsonb, tasks int[]) returns jsonb
+create or replace function mutirao.latest_from(instance bigint, latest jsonb, named int[]) returns jsonb
 language sql stable
-return coalesce(mutirao.latest_as(instance, null, '{}', tasks), '{}') || coalesce(latest, '{}');
+return coalesce(mutirao.latest_as(instance, null, '{}', named), '{}') || coalesce(latest, '{}');
 comment on function mutirao.latest_from(bigint, jsonb, int[]) is 'The latest states, also of these tasks, for whoever asks about tasks that no condition of the flow names.';
 
 -- Firing makes a task ready. Where somebody waits for exactly that, the same look goes on until nothing more fires.

@@ -4,6 +4,7 @@ alter table mutirao.version add column gone int[] not null default '{}';
 comment on column mutirao.version.gone is 'Tasks of the flow that this version does not have, or has disabled: their jobs are removed unless a worker has them.';
 
 -- A definition only ever adds a row and a clock only takes rows that it can lock, so neither waits for the other.
+drop function if exists mutirao.look_again_at(mutirao.recheck, int);
 drop table mutirao.recheck;
 
 create table mutirao.recheck (
