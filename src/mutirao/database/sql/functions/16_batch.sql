@@ -29,7 +29,7 @@ language sql immutable as $$
     ('repair',  'open', 50,  '{change}', null),
     ('retry',   'open', 200, '{}', null),
     ('skip',    'open', 50,  '{change}', null),
-    ('migrate', 'open', 200, '{to,tasks,attributes}', 'migrate_flow'),
+    ('migrate', 'open', 100, '{to,tasks,attributes}', 'migrate_flow'),
     ('look',    'closed', 500, '{version}', 'turn_clock')
 $$;
 
@@ -74,6 +74,8 @@ declare
   k record;
   is_scanning boolean := b.after < b.bound and cardinality(b.busy) < 10000;
   next bigint[];
+  picked bigint[] := '{}';
+  scanned int := 0;
   fit record;
   free bigint[];
   outcomes mutirao.batch_outcome[];
@@ -81,15 +83,19 @@ declare
 begin
   select x.acts_on, least(room, x.most) as room into k from mutirao.batch_kinds() x where x.kind = b.kind;
   if is_scanning then
-    next := mutirao.next_instances(b, k.acts_on, 20 * k.room);
-    fit := mutirao.fit_filter(b, k.acts_on, next);
-    -- What it raises on is picked too, to be locked, asked once more and told.
-    fit.fitting := array(select n from unnest(fit.fitting || fit.raising) n order by n limit k.room);
-    b.after := case
-      when cardinality(fit.fitting) = k.room then fit.fitting[k.room]
-      when cardinality(next) < 20 * k.room then b.bound
-      else next[cardinality(next)] end;
-    next := fit.fitting;
+    -- As far as it takes to find enough, but where few fit, not for ever.
+    while b.after < b.bound and cardinality(picked) < k.room and scanned < 20 * k.room loop
+      next := mutirao.next_instances(b, k.acts_on, 2 * k.room);
+      fit := mutirao.fit_filter(b, k.acts_on, next);
+      -- What it raises on is picked too, to be locked, asked once more and told.
+      picked := (picked || array(select n from unnest(fit.fitting || fit.raising) n order by n))[:k.room];
+      b.after := case
+        when cardinality(picked) = k.room then picked[k.room]
+        when cardinality(next) < 2 * k.room then b.bound
+        else next[cardinality(next)] end;
+      scanned := scanned + cardinality(next);
+    end loop;
+    next := picked;
   else
     next := b.busy[:k.room];
     b.busy := b.busy[k.room + 1:];

@@ -88,7 +88,8 @@ language sql stable as $$
       exists (select from mutirao.rule r where r.version = target and r.task = m.becomes and r.enabled) as is_known,
       row_number() over (partition by j.instance, m.becomes order by j.status = 'running' desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth
     from mutirao.job j join mutirao.task t on t.id = j.task
-    cross join lateral (select coalesce((select n.id from mutirao.task n where n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name), j.task) as becomes) m
+    cross join lateral (select case when b.arguments -> 'tasks' ? t.name
+      then (select n.id from mutirao.task n where n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name) else j.task end as becomes) m
     where j.instance = any (instances) and t.name <> '_EXCPT') j
 $$;
 
@@ -152,15 +153,15 @@ language sql stable as $$
       jsonb_strip_nulls(jsonb_build_object('from', o.number, 'removed', s.removed, 'batch', b.id, 'reason', b.reason)))::mutirao.work order by i.id), '{}')
   from mutirao.instance i join standing s on s.id = i.id join versions o on o.id = i.version left join past p on p.id = i.id
   cross join lateral (select
-    v.defaults || mutirao.renamed(i.state, b.arguments -> 'attributes') as state,
-    array(select unnest(mutirao.mapped(b, i.fired || coalesce(p.fired, '{}'))) intersect select unnest(v.once)) as fired,
-    array(select x from (
+    v.defaults || case when b.arguments -> 'attributes' = '{}' then i.state else mutirao.renamed(i.state, b.arguments -> 'attributes') end as state,
+    case when v.once = '{}' then '{}' else array(select unnest(mutirao.mapped(b, i.fired || coalesce(p.fired, '{}'))) intersect select unnest(v.once)) end as fired,
+    case when v.terms = '{}' then '{}' else array(select x from (
         select unnest(mutirao.mapped_terms(b, i.reached)) union
         select mutirao.term(t, 'succeeded') from unnest(p.done) t union
         select mutirao.term(t, 'failed') from unnest(s.failed) t union
         select mutirao.term(t, 'ready') from unnest(p.fired || s.pending) t union
         select mutirao.term(t, 'running') from unnest(p.done || s.failed) t) r(x)
-      where x = any (v.terms) order by x) as reached,
+      where x = any (v.terms) order by x) end as reached,
     case when v.named = '{}' then null else coalesce((select jsonb_object_agg(t.name, 'succeeded') from mutirao.task t where t.id = any (p.done) and t.id = any (v.named)), '{}')
       || (coalesce(mutirao.renamed(i.latest, b.arguments -> 'tasks'), '{}') - s.forgotten) || s.latest end as latest) n
 $$;
@@ -170,7 +171,7 @@ create or replace function mutirao.clashing(b mutirao.batch, target int, instanc
 language sql stable as $$
   select distinct on (j.instance) j.instance, 'job_running', format('instance %s: two of its running jobs would become %s; let one of them end first', j.instance,
     (select t.name from mutirao.task t where t.id = j.becomes))
-  from mutirao.migrated_jobs(b, target, instances) j where j.clashes
+  from mutirao.migrated_jobs(b, target, instances) j where b.arguments -> 'tasks' <> '{}' and j.clashes
 $$;
 
 create or replace function mutirao.misfits(problem jsonb) returns boolean
@@ -238,47 +239,44 @@ end $$;
 
 ----------------------------------------------------------------------------------------------------------------- foretelling
 
-create or replace function mutirao.foretell(w mutirao.work, final boolean, fires int[], problem jsonb, v mutirao.version, out outcome text, out why text)
-language sql stable as $$
-  select case
-      when mutirao.misfits(problem) then 'refused'
-      when w.hold is not null then w.hold
-      when problem is not null then 'exception'
-      when final and w.pending = '{}' and w.failed <@ v.handled then 'completed'
-      when not final and fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'exception' end
-      when not final and w.firings + cardinality(fires) > v.firing_limit then 'exception'
-      when mutirao.reasons_after(w.reasons, null) is not null then 'exception'
-      else 'running' end,
-    case
-      when problem is not null then (problem ->> 'code') || ': ' || case when problem ->> 'task' is null then '' else format('condition of %s: ', problem ->> 'task') end || (problem ->> 'error')
-      when w.hold is not null then null
-      when not final and fires = '{}' and w.pending = '{}' and w.failed <@ v.handled and v.ends <> 'quiet' then 'nothing_fires'
-      when not final and w.firings + cardinality(fires) > v.firing_limit then 'runaway'
-      else (select string_agg(concat_ws(': ', r ->> 'code', r ->> 'task'), ', ') from jsonb_array_elements(mutirao.reasons_after(w.reasons, null)) r) end
-$$;
-comment on function mutirao.foretell(mutirao.work, boolean, int[], jsonb, mutirao.version) is 'What settling would make of a migrated instance.';
-
 create or replace function mutirao.names_of(tasks int[]) returns text[]
 language sql stable return array(select t.name from unnest(tasks) with ordinality x(id, n) join mutirao.task t on t.id = x.id order by x.n);
 
+-- What settling would make of each. All of it stands in one statement: a function a row would cost more than the looking.
 create or replace function mutirao.foretell_migration(b mutirao.batch, v mutirao.version, instances bigint[])
 returns table (instance bigint, version int, outcome text, why text, fires text[], removes text[], moves jsonb)
 language plpgsql stable as $$
+#variable_conflict use_column
 declare
-  clashing mutirao.batch_outcome[] := array(select c from mutirao.clashing(b, v.id, instances) c);
   work mutirao.work[] := mutirao.migrate_work(b, v, instances);
 begin
   return query
-    select w.instance, (w.note ->> 'from')::int, case when c.code is null then f.outcome else 'refused' end, coalesce(c.code || ': ' || c.message, f.why),
-      case when f.outcome in ('running', 'exception') and w.problem is null and c.code is null and not w.final then mutirao.names_of(w.fires) else '{}' end,
-      array(select r ->> 'task' from jsonb_array_elements(w.note -> 'removed') r),
-      coalesce((select jsonb_object_agg(o.name, n.name) from mutirao.migrated_jobs(b, v.id, array[w.instance]) j join mutirao.task o on o.id = j.task
-        join mutirao.task n on n.id = j.becomes where b.arguments -> 'tasks' <> '{}' and not j.goes and j.task <> j.becomes), '{}')
-    from unnest(work, mutirao.look(work, array[v.id])) w(n, kind, instance, flow, version, job, task, attempt, cause, change, state, pending, failed, fired, reached,
-        latest, held, parked, reasons, hold, firings, priority, started_at, writer, note, final, fires, problem)
-    cross join lateral mutirao.foretell(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired,
-      w.reached, w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work, w.final, w.fires, w.problem, v) f
-    left join unnest(clashing) c on c.instance = w.instance
+    with moving as materialized (
+      select j.instance, jsonb_object_agg(o.name, n.name) as tasks
+      from mutirao.migrated_jobs(b, v.id, instances) j join mutirao.task o on o.id = j.task join mutirao.task n on n.id = j.becomes
+      where b.arguments -> 'tasks' <> '{}' and not j.goes and j.task <> j.becomes group by 1),
+    clashing as materialized (
+      select * from mutirao.clashing(b, v.id, instances))
+    select w.instance, (w.note ->> 'from')::int, f.outcome,
+      case
+        when c.code is not null then c.code || ': ' || c.message
+        when w.problem is not null then concat(w.problem ->> 'code', ': ', 'condition of ' || (w.problem ->> 'task') || ': ', w.problem ->> 'error')
+        when w.hold is not null then null
+        when a.is_quiet then case v.ends when 'quiet' then null else 'nothing_fires' end
+        when a.is_runaway then 'runaway'
+        when f.outcome = 'exception' then (select string_agg(concat_ws(': ', r ->> 'code', r ->> 'task'), ', ') from jsonb_array_elements(mutirao.reasons_after(w.reasons, null)) r) end,
+      case when f.outcome in ('running', 'exception') and w.problem is null and not w.final and w.fires <> '{}' then mutirao.names_of(w.fires) else '{}' end,
+      array(select r ->> 'task' from jsonb_array_elements(w.note -> 'removed') r), coalesce(m.tasks, '{}')
+    from unnest(work, mutirao.look(work, array[v.id])) w left join moving m on m.instance = w.instance left join clashing c on c.instance = w.instance
+    cross join lateral (select w.pending = '{}' and w.failed <@ v.handled as is_free offset 0) e
+    cross join lateral (select not w.final and w.fires = '{}' and e.is_free as is_quiet, not w.final and w.firings + cardinality(w.fires) > v.firing_limit as is_runaway offset 0) a
+    cross join lateral (select case
+        when c.code is not null or mutirao.misfits(w.problem) then 'refused'
+        when w.hold is not null then w.hold
+        when w.problem is not null or a.is_runaway then 'exception'
+        when w.final and e.is_free or a.is_quiet and v.ends = 'quiet' then 'completed'
+        when a.is_quiet or w.reasons is not null and mutirao.reasons_after(w.reasons, null) is not null then 'exception'
+        else 'running' end as outcome offset 0) f
     order by w.instance;
 end $$;
 
