@@ -203,3 +203,23 @@ async def test_a_live_flow_follows_a_wait_that_it_is_given(engine: Engine) -> No
 async def test_a_wait_on_what_is_no_time_is_refused(engine: Engine, task: dict[str, Any], code: str, says: str) -> None:
     async with engine.refused(code, says):
         await engine.apply("f", {"n": 0}, {"step": {"when": "n = 0", **task}})
+
+
+async def test_a_flow_in_sql_waits_and_is_limited_too(engine: Engine) -> None:
+    await engine.create("f", {"stage": "a"}, {"go": "stage = 'a'"}, "stage = 'b'")
+    await engine.rows("insert into f.wed_attr (aname, atype) values ('due', 'timestamp')")
+    await engine.until_caught_up()
+    sleeping = await engine.start("f", due=await in_hours(engine, 1))
+    assert await engine.jobs(sleeping) == {"go": "ready"}
+    await engine.rows("update f.wed_trig set wait = 'due', at_once = 1 where trname = 'go'")
+    await engine.until_caught_up()
+    assert await engine.jobs(sleeping) == {"go": "waiting"}
+    other = await engine.start("f", due=await in_hours(engine, -1))
+    await engine.advance(hours=2)
+    await engine.tick()
+    assert [job.instance for job in await engine.claim("f", room=9)] == [sleeping]
+    assert await engine.jobs(other) == {"go": "ready"}
+    async with engine.refused("flow_invalid", "which is of type text"):
+        await engine.rows("update f.wed_trig set wait = 'stage' where trname = 'go'")
+    async with engine.refused("flow_invalid", "limits are more than zero"):
+        await engine.rows("update f.wed_trig set at_once = 0 where trname = 'go'")

@@ -234,7 +234,6 @@ begin
     insert into mutirao.rule (version, task, position, condition) values (v.id, mutirao.ensure_task(f.id, '_FINAL'), 0, document ->> 'final');
   end if;
   perform mutirao.compile_all(v.id);
-  perform mutirao.define_limits(f.id);
   perform mutirao.show_flow(f.id);
   return v.number;
 end $$;

@@ -58,7 +58,7 @@ end $$;
 
 create or replace function mutirao.refuse_trigger(task text) returns void
 language sql as $$
-  select mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative, enabled is true or false', task))
+  select mutirao.refuse('flow_invalid', format('%s: cpred is the condition, a timeout is positive, fires is each or once, retries are not negative, enabled and by_clock are true or false, limits are more than zero, each goes with per, by_clock with wait', task))
 $$;
 
 create or replace function mutirao.wed_trig_insert() returns trigger
@@ -78,9 +78,11 @@ begin
   end if;
   new.tgid := mutirao.ensure_task(f, new.trname);
   begin
-    insert into mutirao.rule (version, task, position, condition, trigger_name, condition_name, enabled, timeout, fires, retries, priority)
+    insert into mutirao.rule (version, task, position, condition, trigger_name, condition_name, enabled, timeout, fires, retries, priority,
+      wait, by_clock, at_once, per_second, per, each)
     values (v, new.tgid, (select coalesce(max(r.position), 0) + 1 from mutirao.rule r where r.version = v), new.cpred, new.tgname, new.cname, new.enabled, new.timeout,
-      coalesce(new.fires, 'each'), coalesce(new.retries, 3), coalesce(new.priority, 0));
+      coalesce(new.fires, case when new.by_clock then 'once' else 'each' end), coalesce(new.retries, 3), coalesce(new.priority, 0),
+      new.wait, coalesce(new.by_clock, false), new.at_once, new.per_second, new.per, new.each);
   exception
     when unique_violation then
       perform mutirao.refuse('flow_invalid', case when new.cfinal then 'the flow has a final condition already: join the two with OR'
@@ -102,7 +104,8 @@ begin
   end if;
   begin
     update mutirao.rule r set condition = new.cpred, trigger_name = new.tgname, condition_name = new.cname, enabled = new.enabled, timeout = new.timeout,
-      fires = new.fires, retries = new.retries, priority = new.priority
+      fires = new.fires, retries = new.retries, priority = new.priority, wait = new.wait, by_clock = new.by_clock,
+      at_once = new.at_once, per_second = new.per_second, per = new.per, each = new.each
     where r.version = v and r.task = old.tgid;
   exception when check_violation or not_null_violation then
     perform mutirao.refuse_trigger(old.trname);
@@ -339,6 +342,7 @@ begin
     insert into mutirao.stale_view (version, flow) values (new.id, new.flow);
     perform pg_notify('mutirao', 'clock');
   end if;
+  perform mutirao.define_limits(new.flow);  -- who claims waits for their rows, so not earlier than now
   return null;
 end $$;
 
@@ -361,6 +365,45 @@ begin
   end loop;
 end $$;
 
+-- Raised with every change of the views below: an upgrade then writes them anew where they are older. Columns are only ever added, at the end.
+create or replace function mutirao.newest_face() returns int
+language sql immutable return 2;
+
+create or replace function mutirao.show_face(f mutirao.flow) returns void
+language plpgsql as $$
+begin
+  execute replace(replace($sql$
+    create schema if not exists {schema};
+    create or replace view {schema}.wed_attr as
+      select a.name as aname, a.default_value #>> '{}' as adv, a.type as atype, a.searchable
+      from mutirao.attribute a join mutirao.flow f on f.version = a.version where f.id = {flow} order by a.position;
+    create or replace view {schema}.wed_trig as
+      select r.task as tgid, r.trigger_name as tgname, r.enabled, t.name as trname, r.condition_name as cname, coalesce(r.condition, r.depends::text) as cpred,
+        t.name = '_FINAL' as cfinal, r.timeout, r.fires, r.retries, r.priority, r.wait, r.by_clock, r.at_once, r.per_second, r.per, r.each
+      from mutirao.rule r join mutirao.flow f on f.version = r.version join mutirao.task t on t.id = r.task where f.id = {flow} order by r.position;
+    create or replace view {schema}.wed_trace as
+      select t.instance as wid, t.state, array(select n.name from unnest(t.fired) with ordinality x(id, o) join mutirao.task n on n.id = x.id order by x.o) as trf,
+        coalesce(n.name, case when t.kind <> 'start' then '_' || upper(t.kind) end) as trw,
+        case t.status when 'closed.completed' then 'F' when 'open.exception' then 'E' else 'R' end as status, t.at as tstmp
+      from mutirao.trace t left join mutirao.task n on n.id = t.task
+      where t.flow = {flow} and t.state is not null and (t.kind <> 'reach' or t.fired <> '{}');
+    create or replace view {schema}.job_pool as
+      select j.instance as wid, j.task as tgid, n.name as trname, j.worker as lckid, j.timeout, t.state as payload, j.id as job, j.status
+      from mutirao.job j join mutirao.task n on n.id = j.task join mutirao.trace t on t.instance = j.instance and t.id = j.cause where j.flow = {flow};
+    create or replace function {schema}.take(task text, instance bigint default null) returns setof mutirao.taken
+      language sql as 'select * from mutirao.take_job({flow}, task, instance)';
+    create or replace trigger define instead of insert or update on {schema}.wed_attr for each row execute function mutirao.wed_attr_write({flow});
+    create or replace trigger remove instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete({flow});
+    create or replace trigger compile after insert or update or delete on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
+    create or replace trigger define instead of insert on {schema}.wed_trig for each row execute function mutirao.wed_trig_insert({flow});
+    create or replace trigger change instead of update on {schema}.wed_trig for each row execute function mutirao.wed_trig_update({flow});
+    create or replace trigger remove instead of delete on {schema}.wed_trig for each row execute function mutirao.wed_trig_delete({flow});
+    create or replace trigger compile after insert or update or delete on {schema}.wed_trig for each statement execute function mutirao.wed_trig_done({flow});
+    $sql$, '{schema}', quote_ident(f.name)), '{flow}', f.id::text);
+  update mutirao.flow x set face = mutirao.newest_face() where x.id = f.id;
+end $$;
+comment on function mutirao.show_face(mutirao.flow) is 'Makes the schema of a flow and all its views but wed_flow, or brings them up to date.';
+
 create or replace function mutirao.show_flow(flow int) returns void
 language plpgsql as $$
 declare
@@ -368,34 +411,7 @@ declare
 begin
   select * into strict f from mutirao.flow x where x.id = show_flow.flow;
   if not exists (select from pg_catalog.pg_namespace n where n.nspname = f.name) then
-    execute replace(replace($sql$
-      create schema {schema};
-      create view {schema}.wed_attr as
-        select a.name as aname, a.default_value #>> '{}' as adv, a.type as atype, a.searchable
-        from mutirao.attribute a join mutirao.flow f on f.version = a.version where f.id = {flow} order by a.position;
-      create view {schema}.wed_trig as
-        select r.task as tgid, r.trigger_name as tgname, r.enabled, t.name as trname, r.condition_name as cname, coalesce(r.condition, r.depends::text) as cpred,
-          t.name = '_FINAL' as cfinal, r.timeout, r.fires, r.retries, r.priority
-        from mutirao.rule r join mutirao.flow f on f.version = r.version join mutirao.task t on t.id = r.task where f.id = {flow} order by r.position;
-      create view {schema}.wed_trace as
-        select t.instance as wid, t.state, array(select n.name from unnest(t.fired) with ordinality x(id, o) join mutirao.task n on n.id = x.id order by x.o) as trf,
-          coalesce(n.name, case when t.kind <> 'start' then '_' || upper(t.kind) end) as trw,
-          case t.status when 'closed.completed' then 'F' when 'open.exception' then 'E' else 'R' end as status, t.at as tstmp
-        from mutirao.trace t left join mutirao.task n on n.id = t.task
-        where t.flow = {flow} and t.state is not null and (t.kind <> 'reach' or t.fired <> '{}');
-      create view {schema}.job_pool as
-        select j.instance as wid, j.task as tgid, n.name as trname, j.worker as lckid, j.timeout, t.state as payload, j.id as job, j.status
-        from mutirao.job j join mutirao.task n on n.id = j.task join mutirao.trace t on t.instance = j.instance and t.id = j.cause where j.flow = {flow};
-      create function {schema}.take(task text, instance bigint default null) returns setof mutirao.taken
-        language sql as 'select * from mutirao.take_job({flow}, task, instance)';
-      create trigger define instead of insert or update on {schema}.wed_attr for each row execute function mutirao.wed_attr_write({flow});
-      create trigger remove instead of delete on {schema}.wed_attr for each row execute function mutirao.wed_attr_delete({flow});
-      create trigger compile after insert or update or delete on {schema}.wed_attr for each statement execute function mutirao.wed_attr_done({flow});
-      create trigger define instead of insert on {schema}.wed_trig for each row execute function mutirao.wed_trig_insert({flow});
-      create trigger change instead of update on {schema}.wed_trig for each row execute function mutirao.wed_trig_update({flow});
-      create trigger remove instead of delete on {schema}.wed_trig for each row execute function mutirao.wed_trig_delete({flow});
-      create trigger compile after insert or update or delete on {schema}.wed_trig for each statement execute function mutirao.wed_trig_done({flow});
-      $sql$, '{schema}', quote_ident(f.name)), '{flow}', f.id::text);
+    perform mutirao.show_face(f);
   end if;
   if (select v.number from mutirao.version v where v.id = f.version) = 1 then
     perform mutirao.show_wed_flow(f.id);  -- nobody else can see it yet

@@ -175,7 +175,8 @@ begin
     recent = array_fill(0, array[21]), recent_at = 0, look_at = mutirao.now(),
     slotted = t.slotted and excluded.per is not distinct from t.per or excluded.per is null;
   -- Those that run already count as well.
-  update mutirao.job j set slot = '' where j.task = put_limit.task and j.status = 'running' and j.slot is null;
+  update mutirao.job j set slot = '' where j.id in (
+    select x.id from mutirao.job x where x.task = put_limit.task and x.status = 'running' and x.slot is null for update skip locked);
   perform pg_notify('mutirao', 'clock');
 end $$;
 

@@ -134,5 +134,7 @@ end $$;
 revoke execute on all functions in schema mutirao from public;
 select mutirao.give_all_rights();
 
+select mutirao.show_face(f) from mutirao.flow f where f.face < mutirao.newest_face();
+
 -- What the compiler makes is as new as the compiler.
 select mutirao.compile(v.id) from mutirao.version v;
