@@ -134,6 +134,18 @@ async def test_closed_instances_become_searchable_and_stop_being_so(engine: Engi
     assert await engine.rows("select from mutirao.search") == []
 
 
+async def test_one_that_reopens_is_exported_no_more(engine: Engine) -> None:
+    done, over = await live(engine, "done", "over")
+    await engine.rows("select mutirao.keep('f', interval '1 hour', action => 'export')")
+    export = await engine.one("select export from mutirao.begin_export('f', '/tmp/f', 'jsonl')")
+    ended = "(select array_agg(id order by id), array_agg(closed_at order by id) from mutirao.closed)"
+    await engine.rows(f"select mutirao.mark_exported(%s, c.ids, c.times) from {ended} c(ids, times)", export)
+    await engine.rows(LATER)
+    await drive(engine, await look(engine))
+    assert await engine.status(done) == "open.exception"
+    assert await engine.rows("select instance from mutirao.exported") == [(over,)]
+
+
 async def test_the_clock_does_all_of_it(engine: Engine) -> None:
     (done,) = await live(engine, "done")
     await engine.rows(LATER)

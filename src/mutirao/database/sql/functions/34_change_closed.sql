@@ -74,6 +74,8 @@ begin
     from unnest(work, looked) w where w.problem is null and not w.final and (v.ends = 'final' or w.fires <> '{}');
   end if;
   if reopened is not null then
+    delete from mutirao.exported e using mutirao.closed c
+    where c.id = any (reopened) and e.flow = c.flow and e.status = c.status and e.closed_at = c.closed_at and e.instance = c.id;
     delete from mutirao.closed c where c.id = any (reopened);
     perform mutirao.settle(work, array[v.id], null, looked);
   end if;
