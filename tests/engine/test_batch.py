@@ -304,6 +304,16 @@ async def test_an_error_that_is_no_refusal_fails_the_batch_which_can_be_resumed(
     assert await drive(engine, batch) == Count("finished", 10, 10, 0, 0)
 
 
+async def test_an_error_of_a_value_concerns_that_instance_alone(engine: Engine) -> None:
+    chosen = await orders(engine)
+    broken = f"check (kind <> 'cancel' or 1 / (instance - {chosen[3]}) is not null)"
+    await engine.rows(f"alter table mutirao.trace add constraint broken {broken} not valid")
+    batch = await make_batch(engine, "cancel", flow="order")
+    assert await drive(engine, batch) == Count("finished", 10, 9, 0, 1)
+    assert await refusals(engine, batch) == [(chosen[3], "condition_failed")]
+    assert await engine.status(chosen[3]) == "open.running"
+
+
 async def test_who_did_what_when_and_why_is_kept(engine: Engine) -> None:
     await orders(engine)
     await run_batch(engine, "cancel", flow="order", where="n = 1")

@@ -11,8 +11,8 @@
 --   2. a function mutirao.batch_<kind>(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 -- It is given instances that are locked (`for no key update`, in mutirao.closed `for update`), fit the filter and are not being cancelled, and
 -- acts on all of them in a few statements. It answers only those it did not act on: refused with a code and a message, or without
--- a code because there was nothing to do. It may also raise a refusal: then its work is undone and it is called again with fewer, until
--- the refused ones are found. Any other error ends the batch as `failed`; it can be resumed. Who makes batches from SQL of his own
+-- a code because there was nothing to do. It may also raise a refusal, or fail on a value: then its work is undone and it is called again
+-- with fewer, until those that it concerns are found. Any other error ends the batch as `failed`; it can be resumed. Who makes batches from SQL of his own
 -- calls mutirao.new_batch.
 --
 -- Its neighbours: which instances a filter chooses (27_batch_filter.sql), how a batch is made, stopped and resumed (25_batch_make.sql), what the
@@ -61,8 +61,13 @@ begin
     execute format('select coalesce(array_agg(o), ''{}'') from mutirao.batch_%s($1, $2) o', b.kind) into outcomes using b, instances;
     return outcomes;
   exception when others then
-    if sqlstate not like 'MU%' then raise; end if;
-    outcomes := array[row(instances[1], split_part(sqlerrm, ': ', 1), substr(sqlerrm, strpos(sqlerrm, ': ') + 2))::mutirao.batch_outcome];
+    if sqlstate like 'MU%' then
+      outcomes := array[row(instances[1], split_part(sqlerrm, ': ', 1), substr(sqlerrm, strpos(sqlerrm, ': ') + 2))::mutirao.batch_outcome];
+    elsif left(sqlstate, 2) in ('22', '54') then  -- a value that the server cannot work with, or that is too large for it
+      outcomes := array[row(instances[1], 'condition_failed', format('instance %s: %s', instances[1], sqlerrm))::mutirao.batch_outcome];
+    else
+      raise;
+    end if;
   end;
   if half = 0 then return outcomes; end if;
   return mutirao.act(b, instances[:half]) || mutirao.act(b, instances[half + 1:]);
