@@ -207,6 +207,21 @@ async def test_a_state_that_does_not_fit_stays_and_the_others_go(engine: Engine)
     assert await engine.jobs(chosen[0]) == {"pack": "ready"}
 
 
+async def test_a_state_larger_than_a_change_may_be_moves_and_one_larger_than_a_state_may_be_stays(
+    engine: Engine,
+) -> None:
+    await engine.apply("f", {**FIRST["attributes"], "text": ""}, FIRST["tasks"], final="stage = 'sent'")
+    moves, stays = await engine.start_many("f", [{"text": "x" * 2000}, {"text": "x" * 4000}])
+    await engine.rows("select mutirao.limit_size('f', state => 3000, change => 1000)")
+    await engine.apply(
+        "f", {**FIRST["attributes"], "text": ""}, {**FIRST["tasks"], "more": "n > 5"}, final="stage = 'sent'"
+    )
+    told = await come_true(engine)
+    assert (told[moves].outcome, told[stays].outcome) == ("running", "refused")
+    assert (told[stays].why or "").startswith("too_large: the state would have 40")
+    assert [await version(engine, each) for each in (moves, stays)] == [2, 1]
+
+
 async def test_what_becomes_final_stuck_or_raises_is_told_and_comes_true(engine: Engine) -> None:
     await engine.apply("f", {"a": 1, "b": 1}, {"go": "a = 1"}, final="a = 9")
     done, stuck, raising, still, held = await engine.start_many("f", [{"b": b} for b in (2, 3, 0, 1, 1)])

@@ -71,6 +71,13 @@ async def test_an_instance_that_is_too_large_by_a_new_limit_can_still_be_stopped
     assert await letters.status(instance) == "closed.aborted"
 
 
+async def test_a_state_that_was_too_large_is_an_exception_no_longer_than_it_is(letters: Engine) -> None:
+    instance = await letters.start("letter")
+    await letters.rows("update mutirao.instance set status = 'open.exception', reasons = '[{\"code\": \"too_large\"}]'")
+    await letters.set(instance, text="short")
+    assert (await letters.status(instance), await letters.codes(instance)) == ("open.running", [])
+
+
 async def test_a_failure_is_told_however_long_its_words_are(letters: Engine) -> None:
     instance = await letters.start("letter")
     await letters.fail_for_good(await letters.take("letter", "write"), LARGE)

@@ -31,7 +31,7 @@ return case
   else (
     select jsonb_agg(kept.r) from (
       select r from jsonb_array_elements(reasons) r
-      where r ->> 'code' not in ('nothing_fires', 'final_blocked', 'runaway') and (r ->> 'code' <> 'condition_failed' or r ? 'job')
+      where r ->> 'code' not in ('nothing_fires', 'final_blocked', 'runaway') and (r ->> 'code' not in ('condition_failed', 'too_large') or r ? 'job')
       union all select found where found is not null) kept(r)) end;
 comment on function mutirao.reasons_after(jsonb, jsonb) is 'The exceptions an instance is left with; those that only a look can tell are found anew each time.';
 

@@ -175,7 +175,7 @@ language sql stable as $$
 $$;
 
 create or replace function mutirao.misfits(problem jsonb) returns boolean
-language sql immutable return coalesce(problem ->> 'code' in ('wrong_type', 'missing_attribute', 'unknown_attribute'), false);
+language sql immutable return coalesce(problem ->> 'code' in ('wrong_type', 'missing_attribute', 'unknown_attribute', 'too_large'), false);
 comment on function mutirao.misfits(jsonb) is 'Its state does not fit the version: it stays where it is. Any other problem is an exception of its own.';
 
 ---------------------------------------------------------------------------------------------------------------------- doing

@@ -21,7 +21,7 @@ return (
   select jsonb_build_object('code', 'too_large', 'error', format('the %s would have %s bytes, and flow "%s" allows %s: keep large things elsewhere and their address in the state, or raise the limit (mutirao flow size)',
     x.what, x.bytes, f.name, x.allowed))
   from mutirao.flow f cross join lateral (values ('change', pg_column_size(w.change), f.change_limit), ('state', pg_column_size(w.state), f.state_limit)) x(what, bytes, allowed)
-  where f.id = w.flow and w.change is not null and x.bytes > x.allowed limit 1);
+  where f.id = w.flow and w.change is not null and x.bytes > x.allowed and (x.what = 'state' or w.kind <> 'migrate') limit 1);
 comment on function mutirao.too_large(mutirao.work) is 'Says what of a write is larger than its flow allows; null if nothing is.';
 
 -- A failure must be told however long its words are, so they are cut, not refused.
