@@ -18,6 +18,7 @@ import pytest
 from mutirao.database import export as module
 from mutirao.database.engine import Engine
 from mutirao.database.export import Exported, ExportOptions, Format
+from mutirao.database.part import Part
 from mutirao.errors import MutiraoError, OperatorError, RequestError
 from mutirao.model import Attribute, Definition, Task
 from mutirao.testing import move_clock
@@ -237,6 +238,45 @@ async def test_two_exports_of_a_flow_do_not_meet(engine: Engine, tmp_path: Path)
         with pytest.raises(RequestError, match="export_running"):
             await write(engine, tmp_path)
         await connection.execute("select pg_advisory_unlock_all()")
+
+
+async def test_a_file_of_another_database_is_refused_and_left_alone(engine: Engine, tmp_path: Path) -> None:
+    await finish(engine, 1)
+    for name in ("note-000001.jsonl", "note-000002.jsonl.unfinished"):
+        (tmp_path / name).write_text("of another database")
+        with pytest.raises(RequestError, match="file_exists"):
+            await write(engine, tmp_path, drop=True)
+        assert (tmp_path / name).read_text() == "of another database"
+        assert await closed(engine) == 1
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+async def begin(engine: Engine, folder: Path) -> Path:
+    """What a copy that was restored from a backup believes: that this file was begun, and never finished."""
+    async with engine.connection() as connection:
+        said = "select file from mutirao.begin_export('note', %s, 'jsonl')"
+        row = await (await connection.execute(said, [str(folder)])).fetchone()
+    assert row is not None
+    return Path(row[0])
+
+
+async def test_a_copy_does_not_remove_what_its_original_finished(engine: Engine, tmp_path: Path) -> None:
+    file = await begin(engine, tmp_path)
+    file.write_text("the only place where these instances are")
+    await finish(engine, 2)
+    assert (await write(engine, tmp_path)).instances == 2
+    assert file.read_text() == "the only place where these instances are"
+
+
+async def test_a_copy_does_not_remove_what_its_original_is_writing(engine: Engine, tmp_path: Path) -> None:
+    file = await begin(engine, tmp_path)
+    part = Part.begin(file)
+    part.raw.write(b"a line\n")
+    await finish(engine, 2)
+    assert (await write(engine, tmp_path)).instances == 2
+    part.finish()
+    part.close()
+    assert file.read_bytes() == b"a line\n"
 
 
 @pytest.mark.parametrize(

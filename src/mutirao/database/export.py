@@ -1,8 +1,8 @@
 """Finished instances to files, each with its whole trace; and dropped afterwards, if so wished.
 
-A file holds up to PART instances. It is written under another name, brought to the disk, renamed, and only then recorded;
-what is not recorded is never dropped. An export that was killed leaves at most one file that is not recorded: the next one
-removes it and goes on. What is in a file is in `mutirao.exported` until it is dropped.
+A file holds up to PART instances. It is written under another name, brought to the disk, given its own (part.py), and only then
+recorded; what is not recorded is never dropped. An export that was killed leaves at most one file that is not recorded: the
+next one removes it and goes on. What is in a file is in `mutirao.exported` until it is dropped.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from psycopg import AsyncConnection
 
 from mutirao.database.jsonl import JsonLines
+from mutirao.database.part import Part, leave_recorded, remove_unrecorded
 from mutirao.database.sql import query
 from mutirao.errors import MutiraoError, OperatorError, RequestError
 
@@ -99,15 +100,17 @@ async def export(connection: AsyncConnection[Any], options: ExportOptions, write
         place = _Place()
         while place.statuses:
             number, file = await _begin(connection, options, writer)
+            part: Part | None = None
             try:
-                found = await _write_part(connection, options, place, file)
+                part = _begin_part(file)
+                found = await _write_part(connection, options, place, part)
             except BaseException:
-                await asyncio.shield(_forget(connection, number, file))
+                await asyncio.shield(_forget(connection, number, part))
                 raise
             if not found:
-                await _forget(connection, number, file)
+                await _forget(connection, number, part)
                 break
-            await connection.execute(query("mark_exported"), [number, *map(list, zip(*found, strict=True))])
+            await _record(connection, number, part, found)
             files.append(file)
             instances += len(found)
             dropped += await _drop(connection, options)
@@ -134,44 +137,64 @@ async def _begin(connection: AsyncConnection[Any], options: ExportOptions, write
     return number, Path(file)
 
 
-async def _forget(connection: AsyncConnection[Any], number: int, file: Path) -> None:
-    """Remove what is there of a file that was not recorded. Where the server is away, the next export does it."""
-    for each in (file, _unfinished(file)):
-        each.unlink(missing_ok=True)
+def _begin_part(file: Path) -> Part:
+    try:
+        return Part.begin(file)
+    except FileExistsError as error:
+        raise RequestError(
+            "file_exists", f"{file} is there already, and is not of this database: choose another folder"
+        ) from error
+    except OSError as error:
+        raise _failure(file, error) from error
+
+
+async def _forget(connection: AsyncConnection[Any], number: int, part: Part | None) -> None:
+    """Remove what this export wrote and did not record. Where the server is away, the next export does the rest."""
+    if part is not None:
+        part.remove()
     if not connection.closed:
         await connection.execute(query("forget_export"), [number])
 
 
+async def _record(connection: AsyncConnection[Any], number: int, part: Part, found: list[tuple[int, datetime]]) -> None:
+    """Where that fails, nobody knows whether it is recorded: the next export looks, and the file stays until then."""
+    try:
+        await connection.execute(query("mark_exported"), [number, *map(list, zip(*found, strict=True))])
+        leave_recorded(part.file)
+    finally:
+        part.close()
+
+
 async def _clean_up(connection: AsyncConnection[Any], flow: str) -> None:
-    found = await connection.execute(query("unfinished_exports"), [flow])
-    for number, file in await found.fetchall():
-        await _forget(connection, number, Path(file))
+    found = await connection.execute(query("unsettled_exports"), {"flow": flow})
+    for number, name, is_recorded in await found.fetchall():
+        file = Path(name)
+        try:
+            (leave_recorded if is_recorded else remove_unrecorded)(file)
+        except OSError as error:
+            raise _failure(file, error) from error
+        if not is_recorded:
+            await connection.execute(query("forget_export"), [number])
 
 
 async def _write_part(
-    connection: AsyncConnection[Any], options: ExportOptions, place: _Place, file: Path
+    connection: AsyncConnection[Any], options: ExportOptions, place: _Place, part: Part
 ) -> list[tuple[int, datetime]]:
     """One file, unless there is nothing more to write; answers the instances in it and when they closed."""
     found: list[tuple[int, datetime]] = []
-    if await asyncio.to_thread(file.exists):
-        raise RequestError(
-            "file_exists", f"{file} is there already, and is not of this database: choose another folder"
-        )
-    unfinished = _unfinished(file)
     try:
-        with unfinished.open("wb") as raw:
-            out = await _writer(connection, options, raw)
-            async with aclosing(_pages(connection, options, place)) as pages:
-                async for page in pages:
-                    await asyncio.to_thread(out.write, [line for _, _, line in page])
-                    found += [(instance, closed_at) for instance, closed_at, _ in page]
-                    options.report(len(page))
-            await asyncio.to_thread(_to_disk, out, raw)
+        out = await _writer(connection, options, part.raw)
+        async with aclosing(_pages(connection, options, place)) as pages:
+            async for page in pages:
+                await asyncio.to_thread(out.write, [line for _, _, line in page])
+                found += [(instance, closed_at) for instance, closed_at, _ in page]
+                options.report(len(page))
+        await asyncio.to_thread(out.finish)
         if found:
-            unfinished.rename(file)
-            _sync_folder(file.parent)
+            await asyncio.to_thread(part.finish)
+            _sync_folder(part.file.parent)
     except OSError as error:
-        raise _failure(file, error) from error
+        raise _failure(part.file, error) from error
     return found
 
 
@@ -231,10 +254,6 @@ async def _drop(connection: AsyncConnection[Any], options: ExportOptions) -> int
         await asyncio.sleep(_REST * (loop.time() - began))
 
 
-def _unfinished(file: Path) -> Path:
-    return file.with_name(f"{file.name}.unfinished")
-
-
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -244,12 +263,6 @@ def _make_folder(folder: Path) -> None:
         ) from error
     except OSError as error:
         raise _failure(folder, error) from error
-
-
-def _to_disk(out: Writer, raw: Any) -> None:
-    out.finish()
-    raw.flush()
-    os.fsync(raw.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -144,8 +144,10 @@ select export, file from mutirao.begin_export(%s, %s, %s, %s)
 -- forget_export: takes that back
 select mutirao.forget_export(%s)
 
--- unfinished_exports: files that were begun and not finished
-select e.id, e.file from mutirao.export e join mutirao.flow f on f.id = e.flow where f.name = %s and e.written_at is null
+-- unsettled_exports: files that were begun and not recorded, and the last that was: its writer may have been killed just then
+select e.id, e.file, e.written_at is not null from mutirao.export e join mutirao.flow f on f.id = e.flow
+where f.name = %(flow)s and (e.written_at is null
+  or e.id = (select max(x.id) from mutirao.export x join mutirao.flow g on g.id = x.flow where g.name = %(flow)s and x.written_at is not null))
 
 -- mark_exported: says that a file is safely on its disk
 select mutirao.mark_exported(%s, %s::bigint[], %s::timestamptz[])
