@@ -221,6 +221,55 @@ async def test_jobs_that_run_or_wait_when_a_limit_comes_count_as_well(engine: En
     assert customers(await engine.claim("f", room=9)) == ["b"]
 
 
+async def test_jobs_that_fire_after_a_limit_set_by_hand_are_counted_by_value(engine: Engine) -> None:
+    await limited(engine, 0)
+    await engine.rows("select mutirao.limit_task('f', 'call', per => 'customer', each => 1)")
+    await engine.tick()
+    await engine.start_many("f", [{"customer": name} for name in "aab"])
+    assert customers(await engine.claim("f", room=9)) == ["a", "b"]
+
+
+async def test_instances_that_keep_an_older_version_are_counted_by_value(engine: Engine) -> None:
+    tasks = {"first": "n = 0", "call": "n = 1"}
+    await engine.apply("f", {"n": 0, "customer": "a"}, tasks, final="n = 2")
+    old, older = await engine.start_many("f", [{}, {}])
+    await engine.apply(
+        "f",
+        {"n": 0, "customer": "a"},
+        {**tasks, "call": {"when": "n = 1", "limit": {"per": "customer", "each": 1}}},
+        final="n = 2",
+    )
+    await engine.tick()
+    for instance in (old, older):
+        job = next(job for job in await engine.claim("f", "first"))
+        await engine.complete(job, n=1)
+        assert job.instance == instance
+    assert len(await engine.claim("f", "call", room=9)) == 1
+
+
+async def test_a_limit_by_another_attribute_counts_by_that(engine: Engine) -> None:
+    await limited(engine, [{"customer": name} for name in "abc"], per="customer", each=1)
+    await engine.rows("select mutirao.limit_task('f', 'call', per => 'n', each => 1)")
+    await engine.tick()
+    assert len(await engine.claim("f", room=9)) == 1
+
+
+async def test_a_very_long_value_counts_by_its_beginning(engine: Engine) -> None:
+    long = "".join(chr(33 + n * 7919 % 94) for n in range(20_000))
+    await limited(engine, [{"customer": long}, {"customer": long}], per="customer", each=1)
+    assert len(await engine.claim("f", room=9)) == 1
+    await engine.rows("select mutirao.limit_task('f', 'call', per => 'customer', each => 2)")
+    await engine.tick()
+    assert len(await engine.claim("f", room=9)) == 1
+
+
+async def test_a_limit_by_hand_goes_with_its_attribute(engine: Engine) -> None:
+    await engine.create("f", {"stage": "a", "customer": "x"}, {"go": "stage = 'a'"}, "stage = 'b'")
+    await engine.rows("select mutirao.limit_task('f', 'go', per => 'customer', each => 1)")
+    await engine.rows("delete from f.wed_attr where aname = 'customer'")
+    assert await engine.one("select count(*) from mutirao.throttle") == 0
+
+
 async def test_a_flow_that_drops_its_limit_is_free(engine: Engine) -> None:
     await limited(engine, 3, at_once=1)
     await limited(engine, 0)

@@ -223,3 +223,61 @@ async def test_a_flow_in_sql_waits_and_is_limited_too(engine: Engine) -> None:
         await engine.rows("update f.wed_trig set wait = 'stage' where trname = 'go'")
     async with engine.refused("flow_invalid", "limits are more than zero"):
         await engine.rows("update f.wed_trig set at_once = 0 where trname = 'go'")
+
+
+async def live(engine: Engine, **go: Any) -> int:
+    """A live flow with one instance whose task `go` waits for `due`, in an hour, as the columns of wed_trig say."""
+    await engine.create("f", {"stage": "a"}, {"go": "stage = 'a'"}, "stage = 'b'")
+    await engine.rows("insert into f.wed_attr (aname, atype) values ('due', 'timestamp')")
+    await become(engine, **go)
+    return await engine.start("f", due=await in_hours(engine, 1))
+
+
+async def become(engine: Engine, **go: Any) -> None:
+    columns = ", ".join(f"{name} = %s" for name in go)
+    if go:
+        await engine.rows(f"update f.wed_trig set {columns} where trname = 'go'", *go.values())
+    await engine.until_caught_up()
+
+
+async def test_what_a_clock_was_to_end_becomes_a_worker_s(engine: Engine) -> None:
+    instance = await live(engine, wait="due", by_clock=True, fires="once")
+    await become(engine, wait=None, by_clock=False)
+    assert await engine.jobs(instance) == {"go": "ready"}
+    await engine.do("f", "go", stage="b")
+    assert await engine.status(instance) == "closed.completed"
+
+
+async def test_what_was_a_worker_s_becomes_a_clock_s(engine: Engine) -> None:
+    instance = await live(engine)
+    await become(engine, wait="due", by_clock=True, fires="once")
+    assert await engine.jobs(instance) == {"go": "waiting"}
+    await engine.advance(hours=2)
+    await engine.tick()
+    assert [step.task for step in await engine.trace(instance) if step.kind == "finish"] == ["go"]
+
+
+async def test_a_value_that_is_no_time_concerns_its_instance_alone(engine: Engine) -> None:
+    await engine.create("f", {"stage": "a", "due": None}, {"go": "stage = 'a'"}, "stage = 'b'")
+    bad, good = await engine.start_many("f", [{"due": "soon"}, {"due": await in_hours(engine, 1)}])
+    await engine.rows("update f.wed_attr set atype = 'timestamp' where aname = 'due'")
+    await become(engine, wait="due")
+    assert await engine.jobs(good) == {"go": "waiting"}
+    assert await engine.status(bad) == "open.exception"
+    await engine.set(bad, due=await in_hours(engine, -1))
+    await engine.do("f", "go", stage="b")
+    assert await engine.status(bad) == "closed.completed"
+
+
+async def test_a_date_beyond_all_times_is_waited_for_and_stops_nobody(engine: Engine) -> None:
+    tasks = {
+        "first": {"when": "n = 0", "wait": "at", "by_clock": True},
+        "next": {"depends": {"task": "first", "state": "succeeded"}, "wait": "day", "by_clock": True},
+    }
+    await engine.apply("f", {"n": 0, "at": TIME, "day": {"type": "date"}}, tasks, ends="quiet")
+    past = await in_hours(engine, -1)
+    far, near = await engine.start_many("f", [{"at": past, "day": "300000-01-01"}, {"at": past, "day": "2001-01-01"}])
+    await engine.tick()
+    await engine.tick()
+    assert await engine.jobs(far) == {"next": "waiting"}
+    assert await engine.status(near) == "closed.completed"

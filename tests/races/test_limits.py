@@ -66,3 +66,28 @@ async def test_what_a_session_that_died_had_claimed_is_free_again(engine: Engine
         assert len(await run(dies, "select job from mutirao.claim('w', %s::int[], 5)", tasks)) == 1
         await dies.rollback()
     assert len(await engine.claim("f", room=5)) == 1
+
+
+async def test_a_job_that_somebody_holds_is_passed_over(engine: Engine) -> None:
+    """And what the worker reported in the same turn is kept."""
+    tasks = {"call": {"when": "n = 0", "limit": {"per": "customer", "each": 1}}}
+    await engine.apply("f", {"n": 0, "customer": ""}, tasks, final="n = 1")
+    first, held, third = await engine.start_many("f", [{"customer": name} for name in "abc"])
+    job = await engine.take("f", "call")
+    async with session(engine) as person:
+        await run(person, "select mutirao.suspend(%s)", held)
+        told, got = await engine.turn([(job, {"n": 1})], flow="f", room=9)
+        assert (told, [each.instance for each in got]) == ([], [third])
+        await person.rollback()
+    assert await engine.status(first) == "closed.completed"
+
+
+async def test_what_was_claimed_while_a_limit_was_being_set_counts(engine: Engine) -> None:
+    await engine.apply("f", {"n": 0}, {"call": "n = 0"}, final="n = 1")
+    await engine.start_many("f", [{}] * 3)
+    async with session(engine) as person:
+        await run(person, "select mutirao.limit_task('f', 'call', at_once => 1)")
+        await engine.take("f", "call")
+        await person.commit()
+    await engine.tick()
+    assert await engine.claim("f", room=9) == []

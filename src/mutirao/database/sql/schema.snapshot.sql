@@ -376,6 +376,7 @@ CREATE TABLE mutirao.rule (
     per_second double precision,
     per text,
     each integer,
+    slot_by text,
     CONSTRAINT rule_at_once_check CHECK ((at_once > 0)),
     CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
     CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
@@ -404,6 +405,8 @@ COMMENT ON COLUMN mutirao.rule.at_once IS 'So many jobs of it run at once, at mo
 COMMENT ON COLUMN mutirao.rule.per_second IS 'So many jobs of it begin in any second, at most.';
 
 COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each value of the attribute `per`, at most.';
+
+COMMENT ON COLUMN mutirao.rule.slot_by IS 'The attribute `per` of the limit that is in force, whichever version or person set it: a job keeps its value as its slot.';
 
 CREATE TABLE mutirao.retention (
     flow integer NOT NULL,
@@ -604,7 +607,9 @@ CREATE TABLE mutirao.throttle (
     recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
     recent_at bigint DEFAULT 0 NOT NULL,
     look_at timestamp with time zone,
-    slotted boolean DEFAULT true NOT NULL,
+    put_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    slotted boolean NOT NULL,
+    slot_after bigint,
     CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
     CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
     CONSTRAINT throttle_each_check CHECK ((each > 0)),
@@ -622,7 +627,11 @@ COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the
 
 COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
 
-COMMENT ON COLUMN mutirao.throttle.slotted IS 'False: jobs that fired before `per` was declared have no slot yet.';
+COMMENT ON COLUMN mutirao.throttle.put_in IS 'Who began before this was committed may still make jobs without a slot, or lease some uncounted.';
+
+COMMENT ON COLUMN mutirao.throttle.slotted IS 'All jobs that there were have a slot. Not before that are any claimed of a task that is limited for each value.';
+
+COMMENT ON COLUMN mutirao.throttle.slot_after IS 'The clock has still to see to jobs beyond this one. Null: nobody is left who may not know of the limit.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,

@@ -220,7 +220,7 @@ begin
   offered as (
     select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock, d.trace, d.state, d.n, f.o,
       case when r.wait is not null then mutirao.due_at(d.state, r.wait, r.by_clock, at) end as due_at,
-      case when r.per is not null then coalesce(d.state ->> r.per, '') end as slot,
+      case when r.slot_by is not null then mutirao.slot_of(d.state, r.slot_by) end as slot,
       mutirao.term(r.task, 'running') = any (d.watched) as watched,
       r.wait is null and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted

@@ -153,7 +153,8 @@ begin
   foreach each in array case when duty is null then mutirao.clock_duties() else array[duty] end loop
     execute format('select * from mutirao.clock_%s($1)', each) into answer using room;
     done := done || jsonb_build_object(each, answer.done);
-    next_at := least(next_at, answer.next_at);
+    -- What is due but in somebody's hands is not asked for without end.
+    next_at := least(next_at, case when answer.done = 0 and answer.next_at is not null then greatest(answer.next_at, mutirao.now() + interval '100 milliseconds') else answer.next_at end);
   end loop;
 end $$;
 comment on function mutirao.turn_clock(int, text) is

@@ -244,18 +244,16 @@ language plpgsql security definer as $$
 declare
   at timestamptz := mutirao.now();
   picked mutirao.job;
-  got mutirao.settled;
 begin
+  if exists (select from mutirao.throttle h join mutirao.task t on t.id = h.task where t.flow = take_job.flow and t.name = take_job.task) then
+    return query select * from mutirao.take_limited(flow, task, instance);
+    return;
+  end if;
   select j.* into picked from mutirao.job j join mutirao.task t on t.id = j.task
   where t.flow = take_job.flow and t.name = take_job.task and j.status = 'ready' and (take_job.instance is null or j.instance = take_job.instance)
   order by j.priority desc, j.id limit 1 for update of j skip locked;
   if not found then
     perform mutirao.task_ids(f.name, array[take_job.task]) from mutirao.flow f where f.id = take_job.flow;  -- refuses an unknown one
-    return;
-  end if;
-  if mutirao.limited(array[picked.task]) <> '{}' then
-    select c.* into got from mutirao.claim_limited(session_user, picked.task, 1, interval '15 minutes', case when take_job.instance is not null then picked.id end) c;
-    return query select j.id, j.attempt, j.instance, got.state, j.lease_until from mutirao.job j where j.id = got.job;
     return;
   end if;
   update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = session_user, deadline_at = at + j.timeout,

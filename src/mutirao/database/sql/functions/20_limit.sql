@@ -8,6 +8,11 @@
 -- Who was refused is not told when a place becomes free. The worker that ends a job asks for another in the same turn; for all
 -- other cases a clock looks, and wakes the workers of the flow.
 
+create or replace function mutirao.slot_of(state jsonb, per text) returns text
+language sql immutable
+return coalesce(left(state ->> per, 200), '');
+comment on function mutirao.slot_of(jsonb, text) is 'By what a job is counted; no longer than fits into an index.';
+
 create or replace function mutirao.limited(tasks int[]) returns int[]
 language sql stable
 return array(select t.task from mutirao.throttle t where t.task = any (tasks) order by t.task);
@@ -68,34 +73,56 @@ return least(room,
   case when t.per_second is not null then mutirao.rate_room(t) end);
 comment on function mutirao.limit_room(mutirao.throttle, int) is 'How many jobs of the task may begin now, up to `room`, by what is limited for all of them together.';
 
--- Whoever holds the row for long (a claim inside somebody's open transaction) must not stop everybody else's turns.
-create or replace function mutirao.claim_limited(worker text, task int, room int, lease interval, only_job bigint default null) returns setof mutirao.settled
+-- Whoever holds the row for long (a claim inside somebody's open transaction) must not stop everybody else's turns: one waits for it a
+-- little, and not at all once one has waited.
+create or replace function mutirao.lock_limit(task int, may_wait boolean) returns mutirao.throttle
 language plpgsql set lock_timeout = '200ms' as $$
 declare
-  at timestamptz := mutirao.now();
   t mutirao.throttle;
-  free int;
+begin
+  if may_wait then
+    select * into t from mutirao.throttle x where x.task = lock_limit.task for no key update;
+  else
+    select * into t from mutirao.throttle x where x.task = lock_limit.task for no key update skip locked;
+  end if;
+  return t;
+exception when lock_not_available then
+  return null;
+end $$;
+
+-- Jobs that somebody holds at this moment (he suspends their instance, say) are passed over.
+create or replace function mutirao.pick_limited(t mutirao.throttle, free int, only_job bigint) returns table (job bigint, value text)
+language plpgsql as $$
+begin
+  if free <= 0 or t.per is not null and not t.slotted then
+    return;
+  elsif only_job is not null then
+    return query select j.id, j.slot from mutirao.job j where j.id = only_job and j.status = 'ready' and (t.each is null or t.each > (
+      select count(*) from mutirao.job r where r.task = t.task and r.status = 'running' and r.slot = j.slot)) for update skip locked;
+  elsif t.per is null then
+    return query select j.id, j.slot from mutirao.job j where j.task = t.task and j.status = 'ready' order by j.priority desc, j.id limit free for update skip locked;
+  else
+    return query select j.id, j.slot from mutirao.job j
+      where j.id = any (array(select n.job from mutirao.next_in_turn(t, free) n)) and j.status = 'ready' for update skip locked;
+  end if;
+end $$;
+
+create or replace function mutirao.claim_limited(worker text, task int, room int, lease interval, only_job bigint default null, may_wait boolean default true)
+returns setof mutirao.settled
+language plpgsql as $$
+declare
+  at timestamptz := mutirao.now();
+  t mutirao.throttle := mutirao.lock_limit(task, may_wait);
   picked bigint[];
 begin
-  begin
-    select * into t from mutirao.throttle x where x.task = claim_limited.task for no key update;
-  exception when lock_not_available then
-    return;
-  end;
   if t.task is null then return; end if;
   if t.per_second is not null then
     t := mutirao.roll(t, at);
   end if;
-  free := mutirao.limit_room(t, room);
-  if free > 0 and only_job is not null then
-    picked := array(select j.id from mutirao.job j where j.id = only_job and j.status = 'ready' and (t.each is null or t.each > (
-      select count(*) from mutirao.job r where r.task = t.task and r.status = 'running' and r.slot = j.slot)) for update skip locked);
-  elsif free > 0 and t.per is null then
-    picked := array(select j.id from mutirao.job j where j.task = t.task and j.status = 'ready' order by j.priority desc, j.id limit free for update skip locked);
-  elsif free > 0 then
-    select array_agg(n.job), coalesce((array_agg(n.value))[count(*)], t.served) into picked, t.served from mutirao.next_in_turn(t, free) n;
-  end if;
-  if picked <> '{}' then
+  -- Values up to the one that was served last come after those beyond it.
+  select array_agg(p.job), coalesce(max(p.value) filter (where p.value <= t.served), max(p.value), t.served) into picked, t.served
+  from mutirao.pick_limited(t, mutirao.limit_room(t, room), only_job) p;
+  if picked is not null then
     return query select * from mutirao.lease_jobs(worker, picked, lease, true);
     t.recent[21] := t.recent[21] + cardinality(picked);
   end if;
@@ -104,7 +131,20 @@ begin
     then mutirao.look_at_limit(t, at) end;
   update mutirao.throttle x set served = t.served, recent = t.recent, recent_at = t.recent_at, look_at = t.look_at where x.task = t.task;
 end $$;
-comment on function mutirao.claim_limited(text, int, int, interval, bigint) is 'Leases up to `room` ready jobs of one task to a worker, as far as its limits allow.';
+comment on function mutirao.claim_limited(text, int, int, interval, bigint, boolean) is 'Leases up to `room` ready jobs of one task to a worker, as far as its limits allow.';
+
+create or replace function mutirao.take_limited(flow int, task text, instance bigint) returns setof mutirao.taken
+language plpgsql as $$
+declare
+  task_id int := (select t.id from mutirao.task t where t.flow = take_limited.flow and t.name = take_limited.task);
+  wanted bigint := (select j.id from mutirao.job j where j.instance = take_limited.instance and j.task = task_id);
+  got mutirao.settled;
+begin
+  if instance is not null and wanted is null then return; end if;
+  select c.* into got from mutirao.claim_limited(session_user, task_id, 1, interval '15 minutes', wanted) c;
+  return query select j.id, j.attempt, j.instance, got.state, j.lease_until from mutirao.job j where j.id = got.job;
+end $$;
+comment on function mutirao.take_limited(int, text, bigint) is 'As take_job, for a task that has a limit.';
 
 create or replace function mutirao.look_at_limit(t mutirao.throttle, at timestamptz) returns timestamptz
 language plpgsql as $$
@@ -115,21 +155,33 @@ begin
   return case when mutirao.rate_room(t) <= 0 then greatest(mutirao.rate_opens_at(t), at) else at + interval '50 milliseconds' end;
 end $$;
 
--- Jobs that fired before their task had this limit get the slot that they would have got.
+-- After a limit was put in place: jobs that fired before get the slot that they would have got, by what they fired on; where there is
+-- no `per`, only those that run need one, to be counted. It is done when it has come past all jobs and nobody is left who may not know
+-- of the limit.
 create or replace function mutirao.give_slots(t mutirao.throttle, room int) returns int
 language plpgsql as $$
 declare
+  window_end bigint := t.slot_after + 20 * room;
+  newest bigint := (select s.last_value from mutirao.job_id s);
   given int;
 begin
-  update mutirao.job j set slot = coalesce(r.state ->> t.per, '') from mutirao.trace r
-  where r.instance = j.instance and r.id = j.cause and j.id in (
-    select x.id from mutirao.job x where x.task = t.task and x.slot is null order by x.id limit room for update skip locked);
+  update mutirao.job j set slot = mutirao.slot_of(r.state, t.per) from mutirao.trace r
+  where r.instance = j.instance and r.id = j.cause and j.slot is distinct from mutirao.slot_of(r.state, t.per) and j.id in (
+    select x.id from mutirao.job x where x.id > t.slot_after and x.id <= window_end and x.task = t.task and (t.per is not null or x.status = 'running') for update);
   get diagnostics given = row_count;
-  if given = 0 then
-    update mutirao.throttle x set slotted = not exists (select from mutirao.job j where j.task = t.task and j.slot is null) where x.task = t.task;
-  end if;
+  update mutirao.throttle x set slotted = x.slotted or window_end >= newest,
+    slot_after = case when window_end < newest then window_end when pg_snapshot_xmin(pg_current_snapshot()) <= t.put_in then 0 end
+  where x.task = t.task;
   return given;
 end $$;
+
+create or replace function mutirao.reslot(instances bigint[]) returns void
+language sql as $$
+  update mutirao.job j set slot = mutirao.slot_of(i.state, t.per) from mutirao.instance i, mutirao.throttle t
+  where j.instance = any (instances) and i.id = j.instance and t.task = j.task and t.per is not null and j.status <> 'running'
+    and j.slot is distinct from mutirao.slot_of(i.state, t.per)
+$$;
+comment on function mutirao.reslot(bigint[]) is 'For instances whose attributes or tasks have other names by now. They must be locked.';
 
 create or replace function mutirao.clock_limits(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
@@ -138,10 +190,11 @@ declare
   t mutirao.throttle;
 begin
   done := 0;
-  for t in select x.* from mutirao.throttle x where x.look_at <= at or not x.slotted for no key update skip locked loop
-    if not t.slotted then
+  for t in select x.* from mutirao.throttle x where x.look_at <= at or x.slot_after is not null for no key update skip locked loop
+    if t.slot_after is not null then
       done := done + mutirao.give_slots(t, room);
     end if;
+    continue when t.look_at is null or t.look_at > at;
     if t.per_second is not null then
       t := mutirao.roll(t, at);
     end if;
@@ -155,7 +208,9 @@ begin
     end if;
     update mutirao.throttle x set look_at = t.look_at where x.task = t.task;
   end loop;
-  next_at := (select min(case when x.slotted then x.look_at else at end) from mutirao.throttle x where x.look_at is not null or not x.slotted);
+  next_at := (
+    select min(least(x.look_at, case when x.slot_after is not null then at + case when x.slotted then interval '1 second' else interval '0' end end))
+    from mutirao.throttle x where x.look_at is not null or x.slot_after is not null);
 end $$;
 comment on function mutirao.clock_limits(int) is 'Wakes workers where a limit kept jobs back and has room again.';
 
@@ -163,18 +218,22 @@ comment on function mutirao.clock_limits(int) is 'Wakes workers where a limit ke
 
 create or replace function mutirao.put_limit(task int, flow int, at_once int, per_second float8, per text, each int, defined jsonb) returns void
 language plpgsql as $$
+declare
+  -- Nobody can have made a job of it yet.
+  is_new boolean := not exists (select from mutirao.rule r join mutirao.version v on v.id = r.version where r.task = put_limit.task and v.made_in <> pg_current_xact_id());
 begin
   if num_nonnulls(at_once, per_second, each, defined) = 0 then
     delete from mutirao.throttle t where t.task = put_limit.task;
+    update mutirao.rule r set slot_by = null where r.task = put_limit.task and r.slot_by is not null;
     return;
   end if;
-  insert into mutirao.throttle as t (task, flow, at_once, per_second, per, each, defined, slotted)
-  values (task, flow, at_once, per_second, per, each, defined, per is null)
+  insert into mutirao.throttle (task, flow, at_once, per_second, per, each, defined, slotted, slot_after)
+  values (task, flow, at_once, per_second, per, each, defined, is_new, case when is_new then null else 0 end)
   on conflict on constraint throttle_pkey do update set
     at_once = excluded.at_once, per_second = excluded.per_second, per = excluded.per, each = excluded.each, defined = excluded.defined,
-    recent = array_fill(0, array[21]), recent_at = 0, look_at = mutirao.now(),
-    slotted = t.slotted and excluded.per is not distinct from t.per or excluded.per is null;
-  -- Those that run already count as well.
+    recent = array_fill(0, array[21]), recent_at = 0, look_at = mutirao.now(), put_in = excluded.put_in, slotted = false, slot_after = 0;
+  update mutirao.rule r set slot_by = put_limit.per where r.task = put_limit.task and r.slot_by is distinct from put_limit.per;
+  -- Those that run already count as well; the clock finds whom this misses.
   update mutirao.job j set slot = '' where j.id in (
     select x.id from mutirao.job x where x.task = put_limit.task and x.status = 'running' and x.slot is null for update skip locked);
   perform pg_notify('mutirao', 'clock');
@@ -186,9 +245,13 @@ begin
   perform mutirao.put_limit(coalesce((d.r).task, t.task), define_limits.flow, (d.r).at_once, (d.r).per_second, (d.r).per, (d.r).each, mutirao.defined_limit(d.r))
   from (select x as r from mutirao.flow f join mutirao.rule x on x.version = f.version where f.id = define_limits.flow) d
   full join (select x.* from mutirao.throttle x where x.flow = define_limits.flow) t on t.task = (d.r).task
-  where mutirao.defined_limit(d.r) is distinct from t.defined;
+  where mutirao.defined_limit(d.r) is distinct from t.defined or t.per is not null and not exists (
+    select from mutirao.flow f join mutirao.attribute a on a.version = f.version where f.id = define_limits.flow and a.name = t.per);
+  update mutirao.rule r set slot_by = t.per from mutirao.throttle t, mutirao.flow f
+  where f.id = define_limits.flow and r.version = f.version and t.task = r.task and r.slot_by is distinct from t.per;
 end $$;
-comment on function mutirao.define_limits(int) is 'Puts the limits of a flow''s newest version in force, where they differ from those of the one before.';
+comment on function mutirao.define_limits(int) is
+  'Puts the limits of a flow''s newest version in force, where they differ from those of the one before, or what was set by hand is for an attribute that is gone.';
 
 create or replace function mutirao.limit_task(flow text, task text, at_once int default null, per_second float8 default null, per text default null, each int default null)
 returns void

@@ -149,9 +149,7 @@ begin
   if v.searchable <> '{}' or exists (select from mutirao.search s where s.instance = any (instances)) then
     perform mutirao.make_searchable(instances);
   end if;
-  if v.waits <> '{}' then
-    perform mutirao.move_waits(instances);
-  end if;
+  perform mutirao.move_waits(instances);
   -- Where nothing follows from the look, nothing is written about it.
   select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
       w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),

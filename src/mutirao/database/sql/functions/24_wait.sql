@@ -2,8 +2,17 @@
 -- time is changed. One that nobody does (by_clock) is ended by a clock, with an empty change: what depends on it goes on.
 
 create or replace function mutirao.due_at(state jsonb, attribute text, by_clock boolean, at timestamptz) returns timestamptz
-language sql stable
-return case when coalesce((state ->> attribute)::timestamptz, 'infinity') > at then coalesce((state ->> attribute)::timestamptz, 'infinity') when by_clock then at end;
+language plpgsql stable as $$
+declare
+  due timestamptz := 'infinity';
+begin
+  begin
+    due := coalesce((state ->> attribute)::timestamptz, 'infinity');
+  exception when data_exception then
+    null;  -- no time that PostgreSQL could count to; a look tells of one that is none
+  end;
+  return case when due > at then due when by_clock then at end;
+end $$;
 comment on function mutirao.due_at(jsonb, text, boolean, timestamptz) is
   'Until when a job that fires now must wait: never mind a time that has passed, but what a clock ends waits for the clock. Without a time in the state: for ever.';
 
@@ -21,15 +30,15 @@ declare
   flows int[];
 begin
   with wanted as materialized (
-    select j.id, mutirao.due_at(i.state, r.wait, j.by_clock, mutirao.now()) as due_at
-    from mutirao.instance i join mutirao.version v on v.id = i.version
-    join mutirao.job j on j.instance = i.id and j.task = any (v.waits)
-    join mutirao.rule r on r.version = v.id and r.task = j.task
-    where i.id = any (instances) and i.hold is null and (j.failures = 0 or j.by_clock) and j.status in ('ready', 'waiting')),
+    select j.id, r.by_clock, case when r.wait is not null then mutirao.due_at(i.state, r.wait, r.by_clock, mutirao.now()) end as due_at
+    from mutirao.instance i
+    join mutirao.job j on j.instance = i.id
+    join mutirao.rule r on r.version = i.version and r.task = j.task
+    where i.id = any (instances) and i.hold is null and (j.failures = 0 or j.by_clock or r.by_clock) and j.status in ('ready', 'waiting')),
   moved as (
-    update mutirao.job j set due_at = w.due_at, status = case when w.due_at is null then 'ready' else 'waiting' end::mutirao.job_status
-    from wanted w where j.id = w.id and j.status in ('ready', 'waiting')
-      and j.due_at is distinct from w.due_at and not coalesce(j.by_clock and greatest(j.due_at, w.due_at) <= mutirao.now() and j.due_at is not null, false)
+    update mutirao.job j set due_at = w.due_at, by_clock = w.by_clock, status = case when w.due_at is null then 'ready' else 'waiting' end::mutirao.job_status
+    from wanted w where j.id = w.id and j.status in ('ready', 'waiting') and (j.by_clock <> w.by_clock or j.due_at is distinct from w.due_at
+      and not coalesce(j.by_clock and greatest(j.due_at, w.due_at) <= mutirao.now() and j.due_at is not null, false))
     returning j.due_at, j.flow)
   select min(m.due_at), array_agg(distinct m.flow) filter (where m.due_at is null) into soonest, flows from moved m;
   if flows is not null then
@@ -39,7 +48,7 @@ begin
     perform mutirao.tell_clock(soonest);
   end if;
 end $$;
-comment on function mutirao.move_waits(bigint[]) is 'Lets the sleeping jobs of these instances follow the times in their states.';
+comment on function mutirao.move_waits(bigint[]) is 'Lets the jobs of these instances follow the times in their states, and what their version says about waiting.';
 
 create or replace function mutirao.end_waits(room int) returns int
 language plpgsql as $$
