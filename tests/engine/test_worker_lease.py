@@ -9,6 +9,7 @@ import pytest
 from worker_stage import Stage, happens, stage_on, until
 
 from mutirao import Change, Flow, Job, task
+from mutirao.database.batch import Filter
 from mutirao.database.protocol import Line
 from mutirao.worker.clock import Clock
 
@@ -242,3 +243,27 @@ async def test_a_duty_that_cannot_be_done_does_not_keep_the_clock_from_the_other
     await Clock(stage.engine).turn(line)
     await line.close()
     assert [(await stage.engine.jobs(each))[0].status for each in (slow, waiting)] == ["running", "ready"]
+
+
+async def test_a_duty_that_fails_does_not_put_off_what_others_have_to_do_sooner(stage: Stage) -> None:
+    """A batch waits for an instance that somebody is writing; schedules, which come later in a turn, always fail."""
+
+    class Patient(Flow):
+        done: bool = False
+        final = "done"
+
+        @task(when="not done")
+        async def work(self) -> Change:
+            return {"done": True}
+
+    await stage.engine.apply(Patient)
+    started = await stage.engine.start(Patient())
+    await stage.engine.make_batch("suspend", Filter(ids=(started,)))
+    await stage.do("alter table mutirao.schedule rename to gone")
+    clock, line = Clock(stage.engine), Line(stage.engine.url, "clock", timedelta(seconds=5))
+    async with stage.engine.connection() as other, other.transaction():
+        await other.execute("select from mutirao.instance where id = %s for update", [started])
+        turns = [await clock.turn(line) for _ in range(12)]
+    await line.close()
+    assert turns[0] == 0  # once more with fewer
+    assert 0 < turns[-1] < 0.5  # with one alone it fails again: that is for later, but the batch is not

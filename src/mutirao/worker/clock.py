@@ -79,25 +79,26 @@ class Clock:
                 await backoff.wait()
                 await self._engine.revive()
 
-    async def turn(self, line: Line) -> float | None:
+    async def turn(self, line: Line) -> float:
         """Every duty, each in a transaction of its own; answers in how many seconds there is something to do again."""
-        next_in: float | None = None
+        next_in = _LONGEST
         for duty in _DUTIES:
             try:
                 done, due_in = await line.tick(duty, self._rooms[duty])
             except RequestError as error:
                 log.warning("%s of up to %s instances, once more with fewer: %s", duty, self._rooms[duty], error)
                 self._rooms[duty] = max(1, self._rooms[duty] // 2)
-                next_in = _LONGEST if self._rooms[duty] == 1 else 0
+                again_in = _LONGEST if self._rooms[duty] == 1 else 0.0
             else:
                 for observer in self._observers:
                     observer.ticked(duty, done, due_in)
                 self._rooms[duty] = min(CLOCK_ROOM, self._rooms[duty] * 2)
-                next_in = due_in if next_in is None else min(next_in, _LONGEST if due_in is None else due_in)
+                again_in = _LONGEST if due_in is None else due_in
+            next_in = min(next_in, again_in)
         return next_in
 
-    async def _pause(self, next_in: float | None) -> None:
-        seconds = _LONGEST if next_in is None else min(max(next_in, _SHORTEST), _LONGEST)
+    async def _pause(self, next_in: float) -> None:
+        seconds = max(next_in, _SHORTEST)
         # A hint says that something new falls due, not that it is due: the next turn tells when.
         with suppress(TimeoutError):
             # Not wait_for: up to Python 3.11 it loses a cancellation that comes together with the event.
