@@ -244,3 +244,21 @@ async def test_a_role_that_may_work_runs_a_worker_for_a_flow_that_is_in_place(en
 async def test_granting_to_the_owner_takes_nothing_away(engine: Engine) -> None:
     with pytest.raises(psycopg.Error, match="wrong_call"):
         await engine.rows("select mutirao.grant_role(current_user, 'read')")
+
+
+async def test_a_worker_drives_a_batch_of_those_who_define_but_neither_stops_nor_resumes_it(
+    granted: Granted, engine: Engine
+) -> None:
+    worker, definer = await granted("work"), await granted("define")
+    await engine.start("f", a=1)
+    batch = await definer.one('select mutirao.drop_instances(\'{"flow": "f"}\')')
+    stop, resume = f"select mutirao.stop_batch({batch})", f"select mutirao.resume_batch({batch})"
+    await check(worker, [], [stop])
+    await check(definer, [stop], [])
+    await check(worker, [f"select mutirao.step_batch({batch})"], [resume])
+    assert await engine.one("select count(*) from mutirao.closed") == 1
+    await check(definer, [resume, stop, resume], [])
+    await worker.rows("select * from mutirao.turn_clock(10, 'batches')")
+    assert await engine.one("select count(*) from mutirao.closed") == 0
+    mine = await worker.one("select mutirao.make_batch('suspend', '{\"flow\": \"f\"}')")
+    await check(worker, [f"select mutirao.stop_batch({mine})", f"select mutirao.resume_batch({mine})"], [])

@@ -106,11 +106,24 @@ begin
   return b;
 end $$;
 
+-- A batch that only who defines can make is only theirs to stop and to take up. Clocks drive it whatever role they have (16_batch.sql).
+create or replace function mutirao.check_level(b mutirao.batch) returns void
+language plpgsql stable as $$
+declare
+  needed text := (select c.level from mutirao.batch_kinds() k join mutirao.callable c on c.function = k.made_by where k.kind = b.kind);
+begin
+  if needed = 'define' and not mutirao.is_owner(session_user)
+    and not exists (select from mutirao.granted g where g.level = 'define' and pg_has_role(session_user, g.role, 'usage')) then
+    raise insufficient_privilege using message = format('batch %s is of kind "%s", which is for roles that may define: "%s" may not', b.id, b.kind, session_user);
+  end if;
+end $$;
+
 create or replace function mutirao.stop_batch(batch bigint, writer text default session_user) returns void
 language plpgsql security definer as $$
 declare
   b mutirao.batch := mutirao.lock_batch(batch);
 begin
+  perform mutirao.check_level(b);
   if b.status <> 'running' then
     perform mutirao.refuse('wrong_call', format('batch %s is %s: only a running one is stopped', batch, b.status));
   end if;
@@ -124,6 +137,7 @@ declare
   b mutirao.batch := mutirao.lock_batch(batch);
   c mutirao.condition;
 begin
+  perform mutirao.check_level(b);
   if b.status not in ('stopped', 'failed') then
     perform mutirao.refuse('wrong_call', format('batch %s is %s: only one that was stopped or has failed is resumed', batch, b.status));
   end if;
