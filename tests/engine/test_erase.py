@@ -199,3 +199,33 @@ async def test_retention_goes_on_beside_an_erasure(visits: Engine) -> None:
     await visits.advance(seconds=5)
     await visits.tick()
     assert await visits.rows("select from mutirao.trace") == []
+
+
+async def test_what_the_engine_reads_again_is_not_scrubbed(visits: Engine) -> None:
+    """The value is what a key of its own documents is called, and a code, and a task."""
+    for value in ("job", "task_failed", "greet"):
+        instance = await visits.start("visit", mail=value)
+        await visits.fail(await visits.take("visit", "greet"), f"no {value} here", final=True)
+        [(before,)] = await visits.rows("select reasons from mutirao.instance where id = %s", instance)
+        assert await erase(visits, [instance], attributes=["mail"], may_be_open=True) == {instance: None}
+        [(reasons,)] = await visits.rows("select reasons from mutirao.instance where id = %s", instance)
+        assert reasons == [{**before[0], "error": "no [erased] here"}]
+        [job] = [each for each, _ in await visits.rows("select id, task from mutirao.job where status = 'failed'")]
+        await visits.rows("select mutirao.retry(%s)", job)
+        await visits.complete(await visits.take("visit", "greet"), stage="gone")
+        assert await visits.status(instance) == "closed.completed"
+
+
+async def test_a_stopped_batch_still_says_what_to_do_when_a_value_was_erased_that_is_called_so(visits: Engine) -> None:
+    instance = await visits.start("visit", mail="visit")
+    [(batch,)] = await visits.rows(
+        "select mutirao.make_batch('set', %s, %s)",
+        Jsonb({"flow": "visit", "where": "mail = 'visit'"}),
+        Jsonb({"change": {"room": "of a visit"}}),
+    )
+    await visits.rows("select mutirao.stop_batch(%s)", batch)
+    await visits.cancel(instance)
+    assert await erase(visits, [instance], value="visit") == {instance: None}
+    assert await visits.rows("select filter, arguments from mutirao.batch") == [
+        ({"flow": "visit", "where": "mail = '[erased]'"}, {"change": {"room": "of a [erased]"}})
+    ]

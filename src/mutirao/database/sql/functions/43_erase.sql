@@ -27,6 +27,25 @@ begin
 end $$;
 comment on function mutirao.scrub_json(jsonb, text[]) is 'The document with [erased] in place of these values, wherever in it they stand.';
 
+-- What the engine itself has written, or reads again: its keys are its own, and so are numbers and the names of what a flow defines. Only
+-- what was said, and the values of attributes, can be somebody's data.
+create or replace function mutirao.scrub_told(document jsonb, values_ text[], kept text[] default '{code,task,job,attribute,attributes}') returns jsonb
+language plpgsql immutable as $$
+begin
+  return case jsonb_typeof(document)
+    when 'array' then (select coalesce(jsonb_agg(mutirao.scrub_told(e.value, values_, kept) order by e.o), '[]') from jsonb_array_elements(document) with ordinality e(value, o))
+    when 'object' then (
+      select coalesce(jsonb_object_agg(e.key, case
+        when e.key = any (kept) or kept <> '{}' and e.key <> 'value' and jsonb_typeof(e.value) = 'number' then e.value
+        when kept <> '{}' and e.key = 'removed' then mutirao.scrub_told(e.value, values_, kept)
+        when kept <> '{}' and e.key = 'change' then mutirao.scrub_told(e.value, values_, '{}')
+        else mutirao.scrub_json(e.value, values_) end), '{}')
+      from jsonb_each(document) e)
+    else mutirao.scrub_json(document, values_) end;
+end $$;
+comment on function mutirao.scrub_told(jsonb, text[], text[]) is
+  'The same for reasons, notes and errors, of which these keep their values; and for a change, of which none does.';
+
 create or replace function mutirao.blanked(state jsonb, attributes text[]) returns jsonb
 language sql immutable
 return state || coalesce((select jsonb_object_agg(a, null) from unnest(attributes) a where state ? a), '{}');
@@ -107,8 +126,8 @@ begin
     if i.state ?| names then
       perform mutirao.set_instance(i.id, (select jsonb_object_agg(n, null) from unnest(names) n where i.state ? n), writer, reason);
     end if;
-    update mutirao.instance x set reasons = mutirao.scrub_json(x.reasons, words) where x.id = i.id;
-    update mutirao.job j set change = mutirao.scrub_json(mutirao.blanked(j.change, names), words), error = mutirao.scrub_json(j.error, words),
+    update mutirao.instance x set reasons = mutirao.scrub_told(x.reasons, words) where x.id = i.id;
+    update mutirao.job j set change = mutirao.scrub_told(mutirao.blanked(j.change, names), words, '{}'), error = mutirao.scrub_told(j.error, words),
       slot = mutirao.scrub(j.slot, words) where j.instance = i.id;
   exception when others then
     if sqlstate not like 'MU%' then raise; end if;
@@ -144,7 +163,7 @@ begin
       if refused is not null then return mutirao.scrub(refused, e.words); end if;
     end if;
     update mutirao.closed x set state = mutirao.blanked(x.state, e.names) where x.id = erase_one.instance;
-    update mutirao.trace t set state = mutirao.blanked(t.state, e.names), note = mutirao.scrub_json(t.note, e.words), writer = mutirao.scrub(t.writer, e.words)
+    update mutirao.trace t set state = mutirao.blanked(t.state, e.names), note = mutirao.scrub_told(t.note, e.words), writer = mutirao.scrub(t.writer, e.words)
     where t.instance = erase_one.instance;
     delete from mutirao.key k where k.instance = erase_one.instance and mutirao.scrub(k.key, e.words) <> k.key;
     delete from mutirao.event v where v.instance = erase_one.instance and mutirao.scrub(v.event, e.words) <> v.event;
@@ -164,7 +183,8 @@ end $$;
 create or replace function mutirao.erase_elsewhere(words text[]) returns void
 language plpgsql as $$
 begin
-  update mutirao.batch b set filter = mutirao.scrub_json(b.filter, words), arguments = mutirao.scrub_json(b.arguments, words),
+  update mutirao.batch b set filter = mutirao.scrub_told(b.filter, words, '{flow,status,task,ids}'),
+    arguments = mutirao.scrub_told(b.arguments, words, '{tasks,attributes,closed_before}'),
     reason = mutirao.scrub(b.reason, words), note = mutirao.scrub(b.note, words)
   where b.status <> 'running' and mutirao.scrub(concat(b.filter, b.arguments, b.reason, b.note), words) <> concat(b.filter, b.arguments, b.reason, b.note);
   update mutirao.batch_refusal r set message = mutirao.scrub(r.message, words) where mutirao.scrub(r.message, words) <> r.message;
