@@ -1,5 +1,6 @@
 """Instances of a pinned flow move to another version, newer or older; beforehand it is told what would happen."""
 
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -117,6 +118,48 @@ async def test_unclaimed_jobs_of_tasks_that_are_gone_or_switched_off_go(engine: 
     told = await come_true(engine)
     assert told[instance].removes == ["one", "two"]
     assert await engine.jobs(instance) == {"three": "ready"}
+
+
+@pytest.mark.parametrize("back", ["given back", "lease lost", "failed", "parked"])
+async def test_a_job_that_outlives_its_task_and_comes_back_is_removed(engine: Engine, back: str) -> None:
+    await engine.apply("f", {"a": "x"}, {"go": "a = 'x'", "stay": "a = 'x'"}, final="a = 'done'")
+    instance, other = await engine.start_many("f", [{}, {}])
+    job, fine = await engine.claim("f", "go", room=2)
+    await engine.apply("f", {"a": "x"}, {"stay": "a = 'x'"}, final="a = 'done'")
+    assert await migrate(engine) == ("finished", 2, 2, 0, 0)
+    await engine.renew(fine, lease=timedelta(days=1))
+    match back:
+        case "given back":
+            await engine.release(job)
+        case "lease lost":
+            await engine.advance(minutes=2)
+        case "failed":
+            await engine.fail(job)
+        case "parked":
+            park = "select mutirao.park_attempt(%s, %s, null, %s)"
+            await engine.rows(park, job.id, job.attempt, Jsonb({"code": "final_blocked", "error": "later"}))
+    await engine.tick()
+    await engine.tick()
+    assert await engine.jobs(instance) == {"stay": "ready"}
+    last = (await engine.trace(instance))[-1]
+    assert (last.kind, last.task, last.job, last.note) == ("removed", "go", job.id, {"version": 2})
+    await engine.do("f", "stay", a="done")
+    assert await engine.status(instance) == "closed.completed"
+    assert await engine.complete(fine, a="y") == "ok"
+    await engine.tick()
+    assert await engine.rows("select from mutirao.stray") == []
+    assert await engine.jobs(other) == {"stay": "ready"}
+
+
+async def test_an_instance_whose_last_job_outlives_its_task_and_comes_back_is_an_exception(engine: Engine) -> None:
+    await engine.apply("f", {"a": "x"}, {"go": "a = 'x'", "more": "a = 'y'"}, final="a = 'done'")
+    instance = await engine.start("f")
+    job = await engine.take("f", "go")
+    await engine.apply("f", {"a": "x"}, {"more": "a = 'y'"}, final="a = 'done'")
+    await migrate(engine)
+    await engine.release(job)
+    await engine.tick()
+    assert (await engine.codes(instance), await engine.jobs(instance)) == (["nothing_fires"], {"_EXCPT": "ready"})
 
 
 async def test_a_renamed_task_keeps_its_jobs_whatever_their_state(engine: Engine) -> None:

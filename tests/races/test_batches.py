@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
+from probe import at_once, run, session
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
@@ -132,3 +133,35 @@ async def test_cancel_and_set_beside_workers_with_drivers_that_die(engine: Engin
         )
         == []
     )
+
+
+async def test_a_job_that_is_being_claimed_counts_as_running_and_nobody_waits(engine: Engine) -> None:
+    await engine.apply("order", ATTRIBUTES, OLD, final="stage = 'sent'")
+    [instance] = await engine.start_many("order", [{}])
+    tasks = list(await engine.tasks("order", "pack"))
+    await engine.apply("order", ATTRIBUTES, NEW, final="stage = 'sent'")
+    batch = await engine.one("select mutirao.migrate_flow('order')")
+    async with session(engine) as worker:
+        ((job, attempt),) = await run(worker, "select job, attempt from mutirao.claim('w', %s::int[], 1)", tasks)
+        await at_once(engine, "select mutirao.step_batch(%s)", batch)
+        await worker.commit()
+    assert await engine.one("select status from mutirao.batch") == "finished"
+    assert await engine.jobs(instance) == {"pack": "running", "wrap": "ready"}
+    assert await engine.one("select mutirao.complete(%s, %s, %s)", job, attempt, Jsonb({"n": 1})) == "ok"
+
+
+async def test_an_instance_with_a_renamed_job_that_is_being_claimed_is_come_back_to(engine: Engine) -> None:
+    await engine.apply("order", ATTRIBUTES, OLD, final="stage = 'sent'")
+    [instance, other] = await engine.start_many("order", [{}, {}])
+    tasks = list(await engine.tasks("order", "pack"))
+    await engine.apply("order", ATTRIBUTES, NEW, final="stage = 'sent'")
+    batch = await engine.one("""select mutirao.migrate_flow('order', tasks => '{"pack": "wrap"}')""")
+    async with session(engine) as worker:
+        ((job, attempt),) = await run(worker, "select job, attempt from mutirao.claim('w', %s::int[], 1)", tasks)
+        await at_once(engine, "select mutirao.step_batch(%s)", batch)
+        assert (await engine.jobs(instance), await engine.jobs(other)) == ({"pack": "ready"}, {"wrap": "ready"})
+        await worker.commit()
+    await at_once(engine, "select mutirao.step_batch(%s)", batch)
+    assert await engine.rows("select status, done, skipped, refused from mutirao.batch") == [("finished", 2, 0, 0)]
+    assert await engine.jobs(instance) == {"wrap": "running"}
+    assert await engine.one("select mutirao.complete(%s, %s, %s)", job, attempt, Jsonb({"stage": "packed"})) == "ok"

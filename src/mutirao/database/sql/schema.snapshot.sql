@@ -876,6 +876,13 @@ CREATE TABLE mutirao.stale_view (
 
 COMMENT ON TABLE mutirao.stale_view IS 'Versions whose wed_flow could not be made when they were, because somebody was reading it: the clock makes it.';
 
+CREATE TABLE mutirao.stray (
+    job bigint NOT NULL,
+    instance bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.stray IS 'Jobs that ran when their instance was migrated to a version without their task: one that comes back without a result is removed.';
+
 ALTER TABLE mutirao.task ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.task_id_seq
     START WITH 1
@@ -991,6 +998,9 @@ ALTER TABLE ONLY mutirao.search
 ALTER TABLE ONLY mutirao.stale_view
     ADD CONSTRAINT stale_view_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY mutirao.stray
+    ADD CONSTRAINT stray_pkey PRIMARY KEY (job);
+
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_name_key UNIQUE (flow, name);
 
@@ -1037,6 +1047,8 @@ CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
+
+CREATE INDEX stray_instance ON mutirao.stray USING btree (instance);
 
 CREATE CONSTRAINT TRIGGER show AFTER INSERT ON mutirao.version DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.show_version();
 

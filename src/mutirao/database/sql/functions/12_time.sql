@@ -132,6 +132,7 @@ begin
   -- Their instances are locked meanwhile: so few that nobody waits for long, even where each raises and is looked into by itself.
   room := least(room, 200);
   done := mutirao.sweep_gone(room);
+  done := done + mutirao.sweep_strays(room - done);
   done := done + mutirao.look_again(room - done);
   next_at := case when done > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end;
 end $$;

@@ -10,8 +10,8 @@
 --      stay well below 200 ms); the arguments it takes; the function that makes it, where mutirao.make_batch is not to (or null)
 --   2. a function mutirao.batch_<kind>(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 -- It is given instances that are locked (`for no key update`, in mutirao.closed `for update`), fit the filter and are not being cancelled, and
--- acts on all of them in a few statements. It answers only those it did not act on: refused with a code and a message, or without
--- a code because there was nothing to do. It may also raise a refusal, or fail on a value: then its work is undone and it is called again
+-- acts on all of them in a few statements. It answers only those it did not act on: refused with a code and a message; without
+-- a code because there was nothing to do; or with the code `busy`, to come back to it at the end. It may also raise a refusal, or fail on a value: then its work is undone and it is called again
 -- with fewer, until those that it concerns are found. Any other error ends the batch as `failed`; it can be resumed. Who makes batches from SQL of his own
 -- calls mutirao.new_batch.
 --
@@ -83,6 +83,7 @@ declare
   scanned int := 0;
   fit record;
   free bigint[];
+  later bigint[];
   outcomes mutirao.batch_outcome[];
   not_done int;
 begin
@@ -111,6 +112,13 @@ begin
   fit := mutirao.fit_filter(b, k.acts_on, free);
   outcomes := mutirao.act(b, fit.fitting) || array(
     select row(r, 'condition_failed', 'the `where` of the filter raises an error on its state')::mutirao.batch_outcome from unnest(fit.raising) r);
+  later := array(select o.instance from unnest(outcomes) o where o.code = 'busy');
+  if later <> '{}' then
+    b.busy := b.busy || later;
+    fit.fitting := array(select n from unnest(fit.fitting) n where n <> all (later));
+    free := array(select n from unnest(free) n where n <> all (later));
+    outcomes := array(select o from unnest(outcomes) o where o.code is distinct from 'busy');
+  end if;
   not_done := (select count(*) from unnest(outcomes) o where o.code is not null);
   insert into mutirao.batch_refusal (batch, instance, code, message)
   select b.id, o.instance, o.code, o.message from unnest(outcomes) o where o.code is not null order by o.instance limit greatest(1000 - b.refused, 0)

@@ -78,18 +78,20 @@ comment on function mutirao.migrate_flow(text, int, int, jsonb, jsonb, jsonb, te
 
 ----------------------------------------------------------------------------------------------------------------- working out
 
--- Where several jobs become one, the one that has come furthest stays.
-create or replace function mutirao.migrated_jobs(b mutirao.batch, target int, instances bigint[])
+-- Where several jobs become one, the one that has come furthest stays. `ours` are the jobs that are locked; any other is being claimed at
+-- this moment, and as good as running. Without it, as in a preview, nobody is claiming.
+create or replace function mutirao.migrated_jobs(b mutirao.batch, target int, instances bigint[], ours bigint[])
 returns table (job bigint, instance bigint, task int, becomes int, status mutirao.job_status, goes boolean, clashes boolean)
 language sql stable as $$
   select j.id, j.instance, j.task, j.becomes, j.status, j.is_free and (not j.is_known or j.nth > 1), not j.is_free and j.nth > 1
   from (
-    select j.id, j.instance, j.task, m.becomes, j.status, not (j.status = 'running' or j.status = 'parked' and j.change is not null) as is_free,
+    select j.id, j.instance, j.task, m.becomes, j.status, not (r.is_running or j.status = 'parked' and j.change is not null) as is_free,
       exists (select from mutirao.rule r where r.version = target and r.task = m.becomes and r.enabled) as is_known,
-      row_number() over (partition by j.instance, m.becomes order by j.status = 'running' desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth
+      row_number() over (partition by j.instance, m.becomes order by r.is_running desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth
     from mutirao.job j join mutirao.task t on t.id = j.task
     cross join lateral (select case when b.arguments -> 'tasks' ? t.name
       then (select n.id from mutirao.task n where n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name) else j.task end as becomes) m
+    cross join lateral (select j.status = 'running' or coalesce(j.id <> all (ours), false) as is_running) r
     where j.instance = any (instances) and t.name <> '_EXCPT') j
 $$;
 
@@ -114,10 +116,10 @@ language sql immutable as $$
 $$;
 
 -- What each instance would be under the target version. Only reads.
-create or replace function mutirao.migrate_work(b mutirao.batch, v mutirao.version, instances bigint[]) returns mutirao.work[]
+create or replace function mutirao.migrate_work(b mutirao.batch, v mutirao.version, instances bigint[], ours bigint[]) returns mutirao.work[]
 language sql stable as $$
   with jobs as materialized (
-    select * from mutirao.migrated_jobs(b, v.id, instances)),
+    select * from mutirao.migrated_jobs(b, v.id, instances, ours)),
   standing as materialized (
     select i.id, coalesce(array_agg(j.becomes) filter (where j.status <> 'failed' and not j.goes), '{}') as pending,
       coalesce(array_agg(j.becomes) filter (where j.status = 'failed' and not j.goes), '{}') as failed,
@@ -165,14 +167,21 @@ language sql stable as $$
     case when v.named = '{}' then null else coalesce((select jsonb_object_agg(t.name, 'succeeded') from mutirao.task t where t.id = any (p.done) and t.id = any (v.named)), '{}')
       || (coalesce(mutirao.renamed(i.latest, b.arguments -> 'tasks'), '{}') - s.forgotten) || s.latest end as latest) n
 $$;
-comment on function mutirao.migrate_work(mutirao.batch, mutirao.version, bigint[]) is 'What instances would be under the version that a migration leads to; writes nothing.';
+comment on function mutirao.migrate_work(mutirao.batch, mutirao.version, bigint[], bigint[]) is 'What instances would be under the version that a migration leads to; writes nothing.';
 
-create or replace function mutirao.clashing(b mutirao.batch, target int, instances bigint[]) returns setof mutirao.batch_outcome
+create or replace function mutirao.clashing(b mutirao.batch, target int, instances bigint[], ours bigint[]) returns setof mutirao.batch_outcome
 language sql stable as $$
   select distinct on (j.instance) j.instance, 'job_running', format('instance %s: two of its running jobs would become %s; let one of them end first', j.instance,
     (select t.name from mutirao.task t where t.id = j.becomes))
-  from mutirao.migrated_jobs(b, target, instances) j where b.arguments -> 'tasks' <> '{}' and j.clashes
+  from mutirao.migrated_jobs(b, target, instances, ours) j where b.arguments -> 'tasks' <> '{}' and j.clashes
 $$;
+
+create or replace function mutirao.being_claimed(b mutirao.batch, target int, instances bigint[], ours bigint[]) returns setof mutirao.batch_outcome
+language sql stable as $$
+  select distinct j.instance, 'busy', null::text from mutirao.migrated_jobs(b, target, instances, ours) j
+  where b.arguments -> 'tasks' <> '{}' and j.task <> j.becomes and j.job <> all (ours)
+$$;
+comment on function mutirao.being_claimed(mutirao.batch, int, bigint[], bigint[]) is 'Those with a job that is to become another one and is being claimed: whoever wrote it would wait.';
 
 create or replace function mutirao.misfits(problem jsonb) returns boolean
 language sql immutable return coalesce(problem ->> 'code' in ('wrong_type', 'missing_attribute', 'unknown_attribute', 'too_large'), false);
@@ -180,15 +189,15 @@ comment on function mutirao.misfits(jsonb) is 'Its state does not fit the versio
 
 ---------------------------------------------------------------------------------------------------------------------- doing
 
-create or replace function mutirao.move_jobs(b mutirao.batch, v mutirao.version, instances bigint[]) returns void
+create or replace function mutirao.move_jobs(b mutirao.batch, v mutirao.version, instances bigint[], ours bigint[]) returns void
 language plpgsql as $$
 declare
   jobs bigint[];
   becomes int[];
 begin
   with gone as (
-    delete from mutirao.job j using mutirao.migrated_jobs(b, v.id, instances) m where m.goes and j.id = m.job)
-  select array_agg(m.job), array_agg(m.becomes) into jobs, becomes from mutirao.migrated_jobs(b, v.id, instances) m where not m.goes;
+    delete from mutirao.job j using mutirao.migrated_jobs(b, v.id, instances, ours) m where m.goes and j.id = m.job)
+  select array_agg(m.job), array_agg(m.becomes) into jobs, becomes from mutirao.migrated_jobs(b, v.id, instances, ours) m where not m.goes and m.job = any (ours);
   -- By way of numbers that no task has: two tasks may change places, and (instance, task) is unique.
   update mutirao.job j set task = -m.becomes, slot = (select coalesce(i.state ->> h.per, '') from mutirao.throttle h where h.task = m.becomes)
   from unnest(jobs, becomes) m(job, becomes), mutirao.instance i where j.id = m.job and j.task <> m.becomes and i.id = j.instance;
@@ -205,13 +214,17 @@ create or replace function mutirao.batch_migrate(b mutirao.batch, instances bigi
 language plpgsql as $$
 declare
   v mutirao.version := mutirao.target_version(b);
-  refused mutirao.batch_outcome[] := array(select c from mutirao.clashing(b, v.id, instances) c);
+  ours bigint[];
+  refused mutirao.batch_outcome[];
   work mutirao.work[];
   looked mutirao.looked[];
   moving bigint[];
   unblocked bigint[];
 begin
-  work := mutirao.migrate_work(b, v, array(select n from unnest(instances) n where not exists (select from unnest(refused) r where r.instance = n)));
+  -- A claim holds a job and not its instance. A new statement follows, and so a new snapshot.
+  ours := array(select j.id from mutirao.job j where j.instance = any (instances) order by j.id for update skip locked);
+  refused := array(select c from mutirao.being_claimed(b, v.id, instances, ours) c) || array(select c from mutirao.clashing(b, v.id, instances, ours) c);
+  work := mutirao.migrate_work(b, v, array(select n from unnest(instances) n where not exists (select from unnest(refused) r where r.instance = n)), ours);
   if work <> '{}' then
     looked := mutirao.look(work, array[v.id]);
   end if;
@@ -224,7 +237,8 @@ begin
     into work, looked, moving
   from unnest(work, looked) w where not mutirao.misfits(w.problem);
   if moving is not null then
-    perform mutirao.move_jobs(b, v, moving);
+    perform mutirao.move_jobs(b, v, moving, ours);
+    perform mutirao.keep_strays(moving, v);
     perform mutirao.settle(work, array[v.id], null, looked);
     perform mutirao.show_exceptions(moving);
     perform mutirao.make_searchable(moving);
@@ -248,15 +262,15 @@ returns table (instance bigint, version int, outcome text, why text, fires text[
 language plpgsql stable as $$
 #variable_conflict use_column
 declare
-  work mutirao.work[] := mutirao.migrate_work(b, v, instances);
+  work mutirao.work[] := mutirao.migrate_work(b, v, instances, null);
 begin
   return query
     with moving as materialized (
       select j.instance, jsonb_object_agg(o.name, n.name) as tasks
-      from mutirao.migrated_jobs(b, v.id, instances) j join mutirao.task o on o.id = j.task join mutirao.task n on n.id = j.becomes
+      from mutirao.migrated_jobs(b, v.id, instances, null) j join mutirao.task o on o.id = j.task join mutirao.task n on n.id = j.becomes
       where b.arguments -> 'tasks' <> '{}' and not j.goes and j.task <> j.becomes group by 1),
     clashing as materialized (
-      select * from mutirao.clashing(b, v.id, instances))
+      select * from mutirao.clashing(b, v.id, instances, null))
     select w.instance, (w.note ->> 'from')::int, f.outcome,
       case
         when c.code is not null then c.code || ': ' || c.message

@@ -185,6 +185,49 @@ begin
 end $$;
 comment on function mutirao.catch_up(bigint[]) is 'Lets those follow that are behind the newest version of a live flow. They must be locked.';
 
+-- A pinned flow has instances of many versions, so there a task is gone for some and not for others. Which jobs outlived their task is
+-- kept from when their instance was migrated: few ran just then. Tasks are told by rules, since one that is younger than a version is
+-- not in its `gone`.
+create or replace function mutirao.keep_strays(instances bigint[], v mutirao.version) returns void
+language sql as $$
+  delete from mutirao.stray s where s.instance = any (instances);
+  insert into mutirao.stray (job, instance)
+  select j.id, j.instance from mutirao.job j join mutirao.flow f on f.id = j.flow
+  where j.instance = any (instances) and j.task <> f.exception_task
+    and not exists (select from mutirao.rule r where r.version = v.id and r.task = j.task and r.enabled);
+$$;
+
+create or replace function mutirao.sweep_strays(room int) returns int
+language plpgsql as $$
+declare
+  locked bigint[];
+  swept record;
+  v mutirao.version;
+  done int := 0;
+begin
+  delete from mutirao.stray s where s.job = any (array(
+    select x.job from mutirao.stray x where not exists (select from mutirao.job j where j.id = x.job) order by x.job for update skip locked));
+  locked := array(
+    select i.id from mutirao.instance i where i.hold is distinct from 'cancelled' and i.id in (
+      select s.instance from mutirao.stray s join mutirao.job j on j.id = s.job
+      where j.status in ('ready', 'waiting', 'held') or j.status = 'parked' and j.change is null)
+    order by i.id limit room for no key update skip locked);
+  for swept in
+    select i.version, array_agg(distinct i.id) as instances, array_agg(distinct j.task) as tasks
+    from mutirao.instance i join mutirao.stray s on s.instance = i.id join mutirao.job j on j.id = s.job
+    where i.id = any (locked) and j.status <> 'failed' group by i.version
+  loop
+    select * into v from mutirao.version x where x.id = swept.version;
+    v.gone := swept.tasks;
+    perform mutirao.remove_jobs(swept.instances, v, 'clock');
+    perform mutirao.follow(swept.instances, v.id);
+    perform mutirao.show_exceptions(swept.instances);
+    done := done + (select count(*) from mutirao.stray s where s.instance = any (swept.instances) and not exists (select from mutirao.job j where j.id = s.job));
+  end loop;
+  return done;
+end $$;
+comment on function mutirao.sweep_strays(int) is 'Removes jobs that outlived their task in a migration, and that no worker has any more.';
+
 -- A job of a task that is gone may become ready again after its instance has followed: its worker failed, vanished or gave it back.
 -- And of many instances that are still behind, those with such a job go first, before a worker takes it.
 create or replace function mutirao.sweep_gone(room int) returns int
