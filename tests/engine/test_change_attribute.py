@@ -63,14 +63,42 @@ async def test_an_attribute_that_a_condition_names_is_not_dropped(engine: Engine
         await engine.rows("delete from f.wed_attr where aname = 'a'")
 
 
-async def test_a_job_that_writes_a_dropped_attribute_is_refused_and_can_still_end(engine: Engine) -> None:
+async def test_a_running_job_ends_without_the_attribute_that_was_dropped(engine: Engine) -> None:
     instance = await live(engine)
     job = await engine.take("f", "go")
     await engine.rows("delete from f.wed_attr where aname = 'b'")
     with pytest.raises(psycopg.Error, match=r"^unknown_attribute: "):
-        await engine.complete(job, b="2", a="done")
-    assert await engine.complete(job, a="done") == "ok"
-    assert await engine.status(instance) == "closed.completed"
+        await engine.complete(job, never="2", a="done")
+    assert await engine.complete(job, b="2", a="done") == "ok"
+    assert (await engine.status(instance), await engine.state(instance)) == (
+        "closed.completed",
+        {"a": "done", "c": None},
+    )
+    last = (await engine.trace(instance))[-1]
+    assert (last.kind, last.note) == ("finish", {"without": ["b"]})
+
+
+async def test_a_running_job_writes_a_value_of_the_type_before(engine: Engine) -> None:
+    await live(engine)
+    await engine.start("f")
+    good, bad = await engine.claim("f", "go", room=2)
+    await engine.rows("update f.wed_attr set atype = 'integer' where aname = 'b'")
+    told, _ = await engine.turn([(good, {"b": "7", "a": "done"}), (bad, {"b": "many", "a": "done"})])
+    assert [(each.kind, each.job) for each in told] == [("refused", bad.id)]
+    assert (await engine.state(good.instance))["b"] == 7
+    assert await engine.jobs(bad.instance) == {"go": "running"}
+
+
+async def test_a_running_job_of_a_migrated_instance_writes_what_an_attribute_was_renamed_to(engine: Engine) -> None:
+    await engine.apply("p", {"a": "x", "b": "1", "c": "1"}, {"go": "a = 'x'"}, final="a = 'done'")
+    instance = await engine.start("p")
+    job = await engine.take("p", "go")
+    await engine.apply("p", {"a": "x", "d": "1"}, {"go": "a = 'x'"}, final="a = 'done'")
+    batch = await engine.one("""select mutirao.migrate_flow('p', attributes => '{"b": "d"}')""")
+    await engine.rows("select mutirao.step_batch(%s)", batch)
+    assert await engine.complete(job, a="done", b="2", c="2") == "ok"
+    assert await engine.state(instance) == {"a": "done", "c": "1", "d": "2"}
+    assert (await engine.trace(instance))[-1].note == {"without": ["c"]}
 
 
 async def test_a_parked_change_goes_through_without_the_attribute_that_was_dropped(engine: Engine) -> None:

@@ -100,7 +100,16 @@ create or replace function mutirao.settle_special(special mutirao.verdict[], at 
 language plpgsql as $$
 declare
   parking mutirao.verdict[];
+  outdated mutirao.verdict[];
+  again record;
 begin
+  select array_agg(s) into outdated from unnest(special) s
+  where s.outcome = 'problem' and s.kind = 'finish' and s.attempt is not null and s.problem ->> 'code' in ('unknown_attribute', 'wrong_type');
+  if outdated is not null then
+    again := mutirao.finish_outdated(outdated);
+    special := array(select s from unnest(special) s where s.job is null or s.job <> all (again.tried));
+    return query select * from unnest(again.told);
+  end if;
   select array_agg(s) into parking from unnest(special) s where mutirao.is_parking(s);
   if parking is not null then
     perform mutirao.park(parking, at);

@@ -55,6 +55,49 @@ return (
   where n.name is not null or a.name is null);
 comment on function mutirao.change_as(jsonb, int, int) is 'A change that waits to be written, as it is under another version: without what that does not have.';
 
+create or replace function mutirao.change_since(instance bigint, cause bigint, change jsonb, version int, out now jsonb, out without text[])
+language plpgsql stable as $$
+declare
+  old int := (select t.version from mutirao.trace t where t.instance = change_since.instance and t.id = change_since.cause);
+  mapping jsonb;
+begin
+  now := change;
+  if old is null or old = version or jsonb_typeof(change) <> 'object' then return; end if;
+  for mapping in
+    select b.arguments -> 'attributes' from mutirao.trace t join mutirao.batch b on b.id = (t.note ->> 'batch')::bigint
+    where t.instance = change_since.instance and t.id > change_since.cause and t.kind = 'migrate' order by t.id
+  loop
+    change := mutirao.renamed(change, mapping);
+  end loop;
+  now := mutirao.change_as(change, old, version);
+  without := array(select jsonb_object_keys(change) except select jsonb_object_keys(now) order by 1);
+end $$;
+comment on function mutirao.change_since(bigint, bigint, jsonb, int) is
+  'The change of a job as it is under the version that its instance has by now, and what of it is left out because that has no such attribute.';
+
+-- A job may write by the version that fired it, however long ago. Only reached when its change did not fit: answers what is told of those
+-- that it was tried for again.
+create or replace function mutirao.finish_outdated(refused mutirao.verdict[], out tried bigint[], out told mutirao.settled[])
+language plpgsql as $$
+declare
+  s mutirao.verdict;
+  j mutirao.job;
+  change record;
+begin
+  tried := '{}';
+  told := '{}';
+  foreach s in array refused loop
+    select * into j from mutirao.job x where x.id = s.job;
+    change := mutirao.change_since(s.instance, j.cause, s.change, s.version);
+    continue when change.now = s.change;
+    tried := tried || s.job;
+    told := told || array(select f from mutirao.finish_round(
+      array[row(1, 1, s.job, s.attempt, s.instance, s.task, j.cause, j.failures, change.now, null, s.writer)::mutirao.entry], 1, null) f);
+    update mutirao.trace t set note = jsonb_build_object('without', change.without)
+    where t.instance = s.instance and t.job = s.job and t.attempt = s.attempt and t.kind = 'finish' and change.without <> '{}';
+  end loop;
+end $$;
+
 --------------------------------------------------------------------------------------------------------------- removed jobs
 
 -- A parked job with a change is work that has been done: it waits for its chance. One that somebody is claiming at this moment is as
