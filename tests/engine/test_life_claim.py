@@ -200,7 +200,7 @@ async def test_the_engine_reads_no_clock_but_its_own(engine: Engine) -> None:
     found = await engine.rows(
         """
         select p.proname from pg_proc p
-        where p.pronamespace = 'mutirao'::regnamespace and p.proname not in ('now', 'condition_hint')
+        where p.pronamespace = 'mutirao'::regnamespace and p.proname not in ('now', 'stopwatch', 'condition_hint')
           and coalesce(p.prosrc, '') || coalesce(pg_get_function_sqlbody(p.oid), '') ~* %s""",
         reading,
     )

@@ -99,6 +99,7 @@ def reading(folder: Path, database_url: str) -> Iterator[Reader]:
             assert process.returncode == 0
 
 
+@pytest.mark.timeout(400)  # a page may have twenty commands, each a process
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_listing_of_a_page_runs(page: Path, tmp_path: Path, database_url: str) -> None:
     found = listings(page)

@@ -54,6 +54,10 @@ comment on function mutirao.refuse(text, text) is 'Raises the refusal `code: mes
 create or replace function mutirao.now() returns timestamptz
 language sql volatile parallel safe return clock_timestamp();
 
+create or replace function mutirao.stopwatch() returns timestamptz
+language sql volatile parallel safe return clock_timestamp();
+comment on function mutirao.stopwatch() is 'For how long something takes, never for when it is: no test moves it.';
+
 -- Not strict, and nothing in it that is not immutable: or it would not be inlined, and it stands in the hottest statement.
 create or replace function mutirao.term(task int, state text) returns int
 language sql immutable parallel safe

@@ -66,7 +66,7 @@ create or replace function mutirao.claim_jobs(worker text, tasks int[], limited 
 language plpgsql as $$
 declare
   free_first boolean := limited = '{}' or random() < 0.5;
-  patient_until timestamptz := clock_timestamp() + interval '150 milliseconds';
+  patient_until timestamptz := mutirao.stopwatch() + interval '150 milliseconds';
   one int;
   got int;
 begin
@@ -78,7 +78,7 @@ begin
   end if;
   foreach one in array limited loop
     exit when room <= 0;
-    return query select * from mutirao.claim_limited(worker, one, room, lease, null, clock_timestamp() < patient_until);
+    return query select * from mutirao.claim_limited(worker, one, room, lease, null, mutirao.stopwatch() < patient_until);
     get diagnostics got = row_count;
     room := room - got;
   end loop;

@@ -99,7 +99,7 @@ comment on function mutirao.next_due(mutirao.retention) is 'When something falls
 create or replace function mutirao.clock_retention(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 declare
-  began timestamptz := clock_timestamp();
+  began timestamptz := mutirao.stopwatch();
   at timestamptz := mutirao.now();
   r mutirao.retention;
   rest timestamptz;
@@ -119,7 +119,7 @@ begin
     exit when done > 0;
   end loop;
   if done > 0 then
-    next_at := at + 10 * (clock_timestamp() - began);
+    next_at := at + 10 * (mutirao.stopwatch() - began);
     update mutirao.pace set rest_until = next_at;
   else
     next_at := (select min(x.due_at) from mutirao.retention x);
