@@ -91,6 +91,30 @@ def test_failed_jobs_are_tried_again_by_task(database_url: str) -> None:
     assert statuses(where) == ["open.running"] * 3
 
 
+def test_instances_are_chosen_by_key_and_by_when_they_started(database_url: str) -> None:
+    where = start(database_url, 2)
+    mutirao("instance", "start", "order", "--key", "A-17", *where)
+    said = mutirao("instance", "set", "--flow", "order", "--key", "A-17", "pieces=5", "--yes", *where)
+    assert said.stdout == "Batch 1 finished: 1 instance changed\n", said
+    assert [each["state"]["pieces"] for each in answer("instance", "list", *where)] == [5, 1, 1]
+    cancel = ("instance", "cancel", "--flow", "order", "--yes")
+    assert mutirao(*cancel, "--key", "A-18", *where).stdout == "No instances fit.\n"
+    assert mutirao(*cancel, "--started-before", "2020-01-01", *where).stdout == "No instances fit.\n"
+    assert "3 instances cancelled" in mutirao(*cancel, "--started-after", "2020-01-01", *where).stdout
+
+
+def test_failed_jobs_are_skipped_by_task(database_url: str) -> None:
+    where = start(database_url, 2, customer="bankrupt")
+    with running("worker", f"{FLOWS}:Order", *where):
+        while statuses(where) != ["open.exception"] * 2:
+            pass
+    skip = ("job", "skip", "--flow", "order", "pieces=3", "--yes")
+    assert mutirao(*skip, "--error", "nothing like that", *where).stdout == "No instances fit.\n"
+    said = mutirao(*skip, "--task", "pay", *where)
+    assert said.stdout.startswith("Batch 1 finished: 2 instances skipped"), said
+    assert [each["state"]["pieces"] for each in answer("instance", "list", *where)] == [3, 3]
+
+
 def test_a_batch_is_stopped_and_resumed(database_url: str) -> None:
     where = start(database_url)
     mutirao("instance", "suspend", "--flow", "order", "--yes", *where)
@@ -124,7 +148,11 @@ def test_ctrl_c_leaves_a_batch_running_and_says_how_to_stop_it(database_url: str
         (("instance", "set", "--flow", "order", "--yes"), "wrong_call"),
         (("instance", "set", "--flow", "order", "colour=red", "--yes"), "unknown_attribute"),
         (("instance", "cancel", "1", "99", "--yes"), "unknown_instance"),
+        (("instance", "cancel", "1", "--key", "A-17", "--yes"), "wrong_call"),
+        (("instance", "cancel", "--flow", "order", "--started-before", "noon", "--yes"), "wrong_call"),
         (("job", "retry", "--yes"), "wrong_call"),
+        (("job", "skip", "--yes"), "wrong_call"),
+        (("job", "skip", "1", "--flow", "order", "--yes"), "wrong_call"),
         (("flow", "migrate", "nope"), "unknown_flow"),
         (("flow", "migrate", "order", "--to", "9"), "unknown_version"),
         (("flow", "migrate", "order", "--map", "pay=nope", "--dry-run"), "unknown_task"),

@@ -37,6 +37,27 @@ IdsAndAssignments = Annotated[
 
 OfFlow = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="All of this flow, many at once.")]
 
+OfKey = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Of this flow, the one that has this key.")]
+
+StartedBefore = Annotated[
+    str | None, typer.Option("--started-before", metavar="TIME", help="Of these, started before 2031-12-24T18:00.")
+]
+
+StartedAfter = Annotated[
+    str | None, typer.Option("--started-after", metavar="TIME", help="Of these, started after 2031-12-24T18:00.")
+]
+
+OfTask = Annotated[str | None, typer.Option("--task", metavar="NAME", help="Only failed jobs of this task.")]
+
+OfError = Annotated[
+    str | None, typer.Option("--error", metavar="TEXT", help="Only with this code, or an error that begins so.")
+]
+
+JobsAndAssignments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID ATTR=VALUE", help="A job by number, or chosen by the options; then attributes."),
+]
+
 OfStatus = Annotated[str | None, typer.Option("--status", metavar="STATUS", help="Of these, such as open.exception.")]
 
 OfVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="Of these, in this version.")]

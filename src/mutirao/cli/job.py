@@ -8,17 +8,30 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import render
-from mutirao.cli.arguments import Assignments, FlowOption, JobId, OfFlow, Reason, Where, Yes
+from mutirao.cli.arguments import (
+    FlowOption,
+    JobId,
+    JobsAndAssignments,
+    OfError,
+    OfFlow,
+    OfKey,
+    OfTask,
+    Reason,
+    StartedAfter,
+    StartedBefore,
+    Where,
+    Yes,
+)
 from mutirao.cli.assignment import read_assignments
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
-from mutirao.cli.many import Order, carry_out
+from mutirao.cli.many import Order, carry_out, choose
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.reason import standing
 from mutirao.cli.session import visit
+from mutirao.cli.steer import apart
 from mutirao.cli.usage import Group
-from mutirao.database.batch import Filter
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
 from mutirao.database.story import EXCEPTION_TASK, in_words
@@ -86,10 +99,11 @@ def show(job: JobId, database: Database = None, json: Json = False) -> None:
 def retry(
     jobs: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Jobs by number; or by the options.")] = None,
     flow: OfFlow = None,
-    task: Annotated[str | None, typer.Option("--task", metavar="NAME", help="Only failed jobs of this task.")] = None,
-    error: Annotated[
-        str | None, typer.Option("--error", metavar="TEXT", help="Only with this code, or an error that begins so.")
-    ] = None,
+    key: OfKey = None,
+    task: OfTask = None,
+    error: OfError = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -110,23 +124,67 @@ def retry(
     for job in jobs or ():
         _steer(database, job, "is tried again", act)
     if not jobs:
-        order = Order("retry", Filter(flow=flow, task=task, error=error, where=where), reason=reason)
+        chosen = choose(
+            flow=flow,
+            key=key,
+            task=task,
+            error=error,
+            where=where,
+            started_before=started_before,
+            started_after=started_after,
+        )
+        order = Order("retry", chosen, reason=reason)
         visit(database, lambda engine: carry_out(engine, order, calling(database), yes=yes), must_exist=True)
 
 
 @app.command()
-def skip(job: JobId, values: Assignments = None, reason: Reason = None, database: Database = None) -> None:
+def skip(
+    words: JobsAndAssignments = None,
+    flow: OfFlow = None,
+    key: OfKey = None,
+    task: OfTask = None,
+    error: OfError = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
+    where: Where = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    database: Database = None,
+) -> None:
     """End a job as if it had succeeded, with the change given.
 
     Example: mutirao job skip 41 flight=TP104 --reason "booked by telephone"
+
+    Or many that failed: mutirao job skip --flow travel --task book_flight flight=none
     """
+    jobs, values = apart(words)
+    if (jobs is None) == (flow is None) or len(jobs or ()) > 1:
+        raise RequestError("wrong_call", "say which: a job by its number, or --flow")
 
     async def act(engine: Engine, found: JobRecord) -> None:
         instance = await engine.instance(found.instance)
         change = read_assignments(await engine.definition(instance.flow, instance.version), values)
-        await engine.skip(job, change, reason=reason)
+        await engine.skip(found.id, change, reason=reason)
 
-    _steer(database, job, "is skipped", act)
+    for job in jobs or ():
+        _steer(database, job, "is skipped", act)
+    if flow is None:
+        return None
+    chosen = choose(
+        flow=flow,
+        key=key,
+        task=task,
+        error=error,
+        where=where,
+        started_before=started_before,
+        started_after=started_after,
+    )
+
+    async def all_of_them(engine: Engine) -> None:
+        change = read_assignments(await engine.definition(flow), values)
+        await carry_out(engine, Order("skip", chosen, change, reason), calling(database), yes=yes)
+
+    return visit(database, all_of_them, must_exist=True)
 
 
 def _steer(database: str | None, job: int, done: str, act: Callable[[Engine, JobRecord], Awaitable[None]]) -> None:

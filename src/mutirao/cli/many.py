@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from mutirao.cli.due import read_moment
 from mutirao.cli.invocation import Invocation
 from mutirao.cli.output import console, counted, counting, progress
 from mutirao.database.batch import Batch, Filter
@@ -39,6 +40,13 @@ class Order:
     chosen: Filter
     change: dict[str, Any] | None = None
     reason: str | None = None
+
+
+def choose(*, started_before: str | None, started_after: str | None, **said: Any) -> Filter:
+    """The filter, with its times as people type them."""
+    before = None if started_before is None else read_moment("--started-before", started_before)
+    after = None if started_after is None else read_moment("--started-after", started_after)
+    return Filter(started_before=before, started_after=after, **said)
 
 
 def done_word(kind: str) -> str:

@@ -6,10 +6,22 @@ from typing import Any
 
 from rich.text import Text
 
-from mutirao.cli.arguments import IdsAndAssignments, InstanceIds, OfFlow, OfStatus, OfVersion, Reason, Where, Yes
+from mutirao.cli.arguments import (
+    IdsAndAssignments,
+    InstanceIds,
+    OfFlow,
+    OfKey,
+    OfStatus,
+    OfVersion,
+    Reason,
+    StartedAfter,
+    StartedBefore,
+    Where,
+    Yes,
+)
 from mutirao.cli.assignment import read_assignments
 from mutirao.cli.invocation import calling
-from mutirao.cli.many import Order, carry_out
+from mutirao.cli.many import Order, carry_out, choose
 from mutirao.cli.options import Database
 from mutirao.cli.output import console
 from mutirao.cli.reason import standing
@@ -25,8 +37,11 @@ Act = Callable[[Engine, int], Awaitable[None]]
 def set_attributes(
     words: IdsAndAssignments = None,
     flow: OfFlow = None,
+    key: OfKey = None,
     status: OfStatus = None,
     version: OfVersion = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -37,11 +52,22 @@ def set_attributes(
     Example: mutirao instance set 17 hotel=Seaside --reason "by telephone"
 
     Or of many: mutirao instance set --flow travel --where "hotel is null" hotel=Seaside
+
+    What happened outside is better sent, by key and once: mutirao event send --help
     """
-    ids, values = _apart(words)
+    ids, values = apart(words)
     if not values:
         raise RequestError("wrong_call", "nothing to set: write attribute=value")
-    chosen = Filter(flow=flow, ids=ids, status=status, version=version, where=where)
+    chosen = choose(
+        flow=flow,
+        key=key,
+        ids=ids,
+        status=status,
+        version=version,
+        started_before=started_before,
+        started_after=started_after,
+        where=where,
+    )
 
     async def one(engine: Engine, instance: int) -> None:
         await engine.set(instance, await _change(engine, instance, values), reason=reason)
@@ -52,7 +78,10 @@ def set_attributes(
 def repair(
     words: IdsAndAssignments = None,
     flow: OfFlow = None,
+    key: OfKey = None,
     version: OfVersion = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -62,8 +91,16 @@ def repair(
 
     Example: mutirao instance repair 17 destination=Lisbon
     """
-    ids, values = _apart(words)
-    chosen = Filter(flow=flow, ids=ids, version=version, where=where)
+    ids, values = apart(words)
+    chosen = choose(
+        flow=flow,
+        key=key,
+        ids=ids,
+        version=version,
+        started_before=started_before,
+        started_after=started_after,
+        where=where,
+    )
 
     async def one(engine: Engine, instance: int) -> None:
         await engine.repair(instance, await _change(engine, instance, values), reason=reason)
@@ -77,8 +114,11 @@ def repair(
 def cancel(
     ids: InstanceIds = None,
     flow: OfFlow = None,
+    key: OfKey = None,
     status: OfStatus = None,
     version: OfVersion = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -90,15 +130,27 @@ def cancel(
 
     Or many: mutirao instance cancel --flow travel --status open.exception
     """
-    chosen = Filter(flow=flow, ids=_tuple(ids), status=status, version=version, where=where)
+    chosen = choose(
+        flow=flow,
+        key=key,
+        ids=_tuple(ids),
+        status=status,
+        version=version,
+        started_before=started_before,
+        started_after=started_after,
+        where=where,
+    )
     _steer(database, Order("cancel", chosen, reason=reason), lambda e, i: e.cancel(i, reason=reason), yes=yes)
 
 
 def suspend(
     ids: InstanceIds = None,
     flow: OfFlow = None,
+    key: OfKey = None,
     status: OfStatus = None,
     version: OfVersion = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -108,14 +160,26 @@ def suspend(
 
     Example: mutirao instance suspend 17
     """
-    chosen = Filter(flow=flow, ids=_tuple(ids), status=status, version=version, where=where)
+    chosen = choose(
+        flow=flow,
+        key=key,
+        ids=_tuple(ids),
+        status=status,
+        version=version,
+        started_before=started_before,
+        started_after=started_after,
+        where=where,
+    )
     _steer(database, Order("suspend", chosen, reason=reason), lambda e, i: e.suspend(i, reason=reason), yes=yes)
 
 
 def resume(
     ids: InstanceIds = None,
     flow: OfFlow = None,
+    key: OfKey = None,
     version: OfVersion = None,
+    started_before: StartedBefore = None,
+    started_after: StartedAfter = None,
     where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -125,7 +189,15 @@ def resume(
 
     Example: mutirao instance resume 17
     """
-    chosen = Filter(flow=flow, ids=_tuple(ids), version=version, where=where)
+    chosen = choose(
+        flow=flow,
+        key=key,
+        ids=_tuple(ids),
+        version=version,
+        started_before=started_before,
+        started_after=started_after,
+        where=where,
+    )
     order = Order("resume", chosen, reason=reason)
     if not _is_single(chosen):
         order = replace(order, chosen=replace(chosen, status="open.notrunning.suspended"))
@@ -136,7 +208,7 @@ def _tuple(ids: list[int] | None) -> tuple[int, ...] | None:
     return tuple(ids) if ids else None
 
 
-def _apart(words: list[str] | None) -> tuple[tuple[int, ...] | None, list[str]]:
+def apart(words: list[str] | None) -> tuple[tuple[int, ...] | None, list[str]]:
     """Numbers are instances, the rest are assignments."""
     ids = tuple(int(word) for word in words or () if word.isdecimal())
     return ids or None, [word for word in words or () if not word.isdecimal()]

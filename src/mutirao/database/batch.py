@@ -23,11 +23,12 @@ _PAGE = 2000
 class Filter:
     """Which instances: all that is said must hold.
 
-    `status` is one or the beginning of one; `task` and `error` are of a failed job, the error by its code or how it
+    `key` is the one it was started with; `status` is one or the beginning of one; `task` and `error` are of a failed job, the error by its code or how it
     begins; `where` is a condition over the attributes and tasks of the flow.
     """
 
     flow: str | None = None
+    key: str | None = None
     ids: tuple[int, ...] | None = None
     status: str | None = None
     version: int | None = None

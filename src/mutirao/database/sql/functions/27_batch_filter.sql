@@ -6,7 +6,7 @@ language sql as $$ select mutirao.refuse('wrong_call', 'filter: ' || why) $$;
 create or replace function mutirao.check_filter(filter jsonb) returns int
 language plpgsql as $$
 declare
-  keys text[] := '{flow,status,version,not_version,started_before,started_after,task,error,ids,where}';
+  keys text[] := '{flow,key,status,version,not_version,started_before,started_after,task,error,ids,where}';
   f record;
   flow_id int;
   odd text;
@@ -20,14 +20,14 @@ begin
   end if;
   begin
     select * into f from jsonb_to_record(jsonb_strip_nulls(filter)) as x(
-      flow text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[], "where" text);
+      flow text, key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[], "where" text);
   exception when data_exception then
     perform mutirao.refuse_filter(sqlerrm);
   end;
   if f.flow is null and f.ids is null then
     perform mutirao.refuse_filter('it must name a flow, or instances by their ids');
-  elsif f.flow is null and (num_nonnulls(f.version, f.not_version) > 0 or f.task is not null or f."where" is not null) then
-    perform mutirao.refuse_filter('version, task and where belong to a flow: name it');
+  elsif f.flow is null and (num_nonnulls(f.version, f.not_version) > 0 or num_nonnulls(f.key, f.task, f."where") > 0) then
+    perform mutirao.refuse_filter('key, version, task and where belong to a flow: name it');
   elsif cardinality(f.ids) > 10000 then
     perform mutirao.refuse_filter(format('it names %s instances; at most 10000 can be named, more are chosen by other means', cardinality(f.ids)));
   elsif f.status is not null and not exists (select from unnest(enum_range(null::mutirao.instance_status)) s where starts_with(s::text, f.status)) then
@@ -98,7 +98,7 @@ begin
   select x.*, (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.version) as version_id,
       (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.not_version) as not_version_id,
       (select t.id from mutirao.task t where t.flow = b.flow and t.name = x.task) as task_id into f
-  from jsonb_to_record(b.filter) as x(status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[]);
+  from jsonb_to_record(b.filter) as x(key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[]);
   return array(
     select i.id from (
       select x.id, x.flow, x.version, x.status, x.started_at from mutirao.instance x
@@ -109,6 +109,7 @@ begin
       and (f.status is null or starts_with(i.status::text, f.status))
       and (f.started_before is null or i.started_at < f.started_before) and (f.started_after is null or i.started_at > f.started_after)
       and (f.ids is null or i.id = any (f.ids))
+      and (f.key is null or i.id = (select k.instance from mutirao.key k where k.flow = b.flow and k.key = f.key))
       and (f.task is null and f.error is null and b.kind not in ('retry', 'skip') or exists (
         select from mutirao.job j where j.instance = i.id and j.status = 'failed' and (f.task is null or j.task = f.task_id)
           and (f.error is null or j.error ->> 'code' = f.error or starts_with(j.error ->> 'error', f.error))))
@@ -153,6 +154,8 @@ language plpgsql stable as $$
 begin
   if b.filter ->> 'ids' is not null then
     return array(select distinct n.id::bigint as id from jsonb_array_elements_text(b.filter -> 'ids') n(id) where n.id::bigint > b.after order by id limit room);
+  elsif b.filter ->> 'key' is not null then
+    return array(select k.instance from mutirao.key k where k.flow = b.flow and k.key = b.filter ->> 'key' and k.instance > b.after);
   elsif acts_on = 'open' then
     return array(select i.id from mutirao.instance i where i.id > b.after and i.id <= b.bound order by i.id limit room);
   end if;
