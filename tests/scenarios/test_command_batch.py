@@ -78,7 +78,28 @@ def test_what_was_refused_is_told_and_the_command_fails(database_url: str) -> No
     assert said.returncode == 1
     assert said.stdout.startswith("Batch 1 finished: 0 instances changed, 3 refused\nMore about it: ")
     assert answer("batch", "show", 1, *where)["refusals"][0]["code"] == "final_blocked"
-    assert "final_blocked" in mutirao("batch", "show", 1, *where).stdout
+    told = mutirao("batch", "show", 1, *where).stdout.partition("Refused")[2]
+    assert told.count("final_blocked") == 1
+    assert "1, 2, 3" in told
+
+
+def test_look_at_finished_instances_is_listed_though_nobody_counted_them(database_url: str) -> None:
+    where = ("--database", database_url)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("select mutirao.create_flow('f')")
+        with connection.transaction():
+            connection.execute("insert into f.wed_attr (aname, adv) values ('a', 'x')")
+            connection.execute("insert into f.wed_trig (trname, cpred) values ('go', $$a = 'x'$$)")
+            connection.execute("insert into f.wed_trig (cpred, cfinal) values ($$a = 'done'$$, true)")
+        connection.execute("insert into f.wed_flow (a) values ('done')")
+        connection.execute("update f.wed_trig set cpred = $$a in ('done', 'over')$$ where cfinal")
+        while connection.execute("select from mutirao.recheck").fetchall():
+            connection.execute("select mutirao.turn_clock(500, 'versions')")
+    [batch] = answer("batch", "list", *where)
+    assert (batch["kind"], batch["total"]) == ("look", None)
+    assert "look" in mutirao("batch", "list", *where).stdout
+    assert "reopened 0 left alone 0" in " ".join(mutirao("batch", "show", 1, *where).stdout.split())
+    assert mutirao("batch", "resume", 1, *where).stdout.startswith("Batch 1 finished: 0 instances reopened")
 
 
 def test_failed_jobs_are_tried_again_by_task(database_url: str) -> None:

@@ -1,5 +1,6 @@
 """`mutirao batch`: what is done to many instances, how far it has come, and what was refused."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,8 @@ from mutirao.database.batch import Batch, BatchRefusal
 from mutirao.database.engine import Engine
 
 app = typer.Typer(cls=Group, add_completion=False, help="Many instances at once. Example: mutirao batch list")
+
+_SOME = 5
 
 BatchId = Annotated[int, typer.Argument(metavar="ID", help="The batch's number.")]
 
@@ -41,7 +44,11 @@ def list_batches(
         numbers=("batch", "done", "of", "refused"), loose=("why",), spare=("by", "made", "flow"),
     )  # fmt: skip
     for each in found:
-        counts = (f"{each.done:,}", f"{each.total:,}", f"{each.refused:,}" if each.refused else "")
+        counts = (
+            f"{each.done:,}",
+            "" if each.total is None else f"{each.total:,}",
+            f"{each.refused:,}" if each.refused else "",
+        )
         made = (render.ago(each.made_at), Text(each.made_by), Text(each.reason or ""))
         listing.add_row(str(each.id), each.kind, Text(each.flow or ""), each.status, *counts, *made)
     return console.print(listing)
@@ -63,12 +70,9 @@ def show(batch: BatchId, database: Database = None, json: Json = False) -> None:
     console.print(_facts(found))
     if refusals:
         console.print("\n[bold]Refused[/bold]")
-        listing = Listing("instance", "code", "why", numbers=("instance",), wraps=("why",))
-        for each in refusals[:50]:
-            listing.add_row(str(each.instance), each.code, Text(each.message))
-        console.print(listing)
-        if found.refused > len(refusals[:50]):
-            console.print(f"and {found.refused - len(refusals[:50]):,} more; the first 1,000: --json", style="dim")
+        console.print(_refused(refusals))
+        if found.refused > len(refusals):
+            console.print(f"and {found.refused - len(refusals):,} more, of which only the number is kept", style="dim")
     return None
 
 
@@ -103,13 +107,26 @@ def resume(batch: BatchId, database: Database = None) -> None:
     visit(database, act, must_exist=True)
 
 
+def _refused(refusals: Sequence[BatchRefusal]) -> Listing:
+    """By what was said, the most frequent first; each with some of the instances that it was said of."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for each in refusals:
+        message = each.message.removeprefix(f"instance {each.instance}: ")
+        alike.setdefault((each.code, message), []).append(each.instance)
+    listing = Listing("instances", "code", "why", "which", numbers=("instances",), wraps=("why",), loose=("which",))
+    for (code, message), instances in sorted(alike.items(), key=lambda each: -len(each[1])):
+        which = ", ".join(map(str, instances[:_SOME])) + (", …" if len(instances) > _SOME else "")
+        listing.add_row(f"{len(instances):,}", code, Text(message), which)
+    return listing
+
+
 def _facts(batch: Batch) -> Any:
     rows: dict[str, Any] = {
         "batch": f"{batch.id}: {batch.kind}",
         "to": ", ".join(f"{name} {render.value(value)}" for name, value in batch.filter.items()),
         **{name: render.value(value) for name, value in batch.arguments.items()},
         "status": f"{batch.status} ({batch.note})" if batch.note else batch.status,
-        done_word(batch.kind): f"{batch.done:,} of {batch.total:,}",
+        done_word(batch.kind): f"{batch.done:,}" if batch.total is None else f"{batch.done:,} of {batch.total:,}",
         "left alone": f"{batch.skipped:,}",
         "refused": f"{batch.refused:,}",
         "made": f"{render.moment(batch.made_at)} by {batch.made_by}",

@@ -29,6 +29,8 @@ _DONE = {
     "retry": "tried again",
     "skip": "skipped",
     "migrate": "moved",
+    "drop": "dropped",
+    "look": "reopened",
 }
 
 

@@ -25,7 +25,7 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+def counting(what: str, total: int | None, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
     """Gives a function to call with each number that is done. On a terminal a bar shows them, unless it is over soon."""
     bar = Progress(console=progress, transient=True, disable=quiet or not progress.is_terminal)
     task = bar.add_task(what, total=total)

@@ -47,7 +47,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How a batch stands. `total` is what the filter chose when it was made; `skipped` had nothing to be done to it."""
+    """How a batch stands; `skipped` had nothing to be done to it.
+
+    `total` is what the filter chose when it was made: None where nobody counted, as for the look at finished instances of a
+    live flow that changed.
+    """
 
     id: int
     kind: str
@@ -55,7 +59,7 @@ class Batch:
     filter: dict[str, Any]
     arguments: dict[str, Any]
     status: str
-    total: int
+    total: int | None
     done: int
     skipped: int
     refused: int

@@ -12,6 +12,9 @@ from mutirao.database.export import Exported, ExportOptions, count_exportable, e
 from mutirao.database.record import ErasureRecord, RetentionRecord
 from mutirao.database.sql import query
 
+FINISHED = ("completed", "terminated", "aborted")
+"""How an instance ends."""
+
 
 class KeepCalls(BatchCalls):
     """The part of the engine that is about the past."""
@@ -25,6 +28,17 @@ class KeepCalls(BatchCalls):
     async def retention(self) -> list[RetentionRecord]:
         """What was said so, flow by flow."""
         return await self._rows(RetentionRecord, "retention", [])
+
+    async def count_finished(
+        self, flow: str, closed_before: datetime, *, status: str | None = None, exported: bool = False
+    ) -> int:
+        """How many instances of a flow ended before that, all or those of one status; `exported`: that are in a file."""
+        statuses = [f"closed.{each}" for each in ([status] if status else FINISHED)]
+        asked = {"flow": await self._call("flow_number", flow), "statuses": statuses, "before": closed_before}
+        async with self.connection() as connection:
+            found = await connection.execute(query("count_finished"), {**asked, "exported": exported})
+            row = await found.fetchone()
+        return int(row[0]) if row else 0
 
     async def limit_size(self, flow: str, *, state: int | None = None, change: int | None = None) -> None:
         """Set how many bytes a state and a change of this flow may have."""

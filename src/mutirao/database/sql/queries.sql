@@ -119,6 +119,11 @@ select mutirao.drop_instances(%s::jsonb, %s, %s, %s)
 select f.name as flow, substr(r.status::text, 8) as status, r.period, r.action, r.set_by, r.set_at
 from mutirao.retention r join mutirao.flow f on f.id = r.flow order by f.name, r.status
 
+-- count_finished: how many instances of a flow ended before a time, with one of these statuses; only those in a file, if so asked
+select count(*) from mutirao.closed c
+where c.flow = %(flow)s and c.status = any (%(statuses)s::mutirao.instance_status[]) and c.closed_at < %(before)s and (not %(exported)s or exists (
+  select from mutirao.exported e where e.flow = c.flow and e.status = c.status and e.closed_at = c.closed_at and e.instance = c.id))
+
 -- limit_size: sets how large states and changes of a flow may be
 select mutirao.limit_size(%s, %s, %s)
 

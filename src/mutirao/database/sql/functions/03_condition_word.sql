@@ -58,6 +58,16 @@ $$;
 comment on function mutirao.unknown_name(text, text[], text) is
   'Says that a condition names what the flow does not have, and what it has, unless there is better advice.';
 
+create or replace function mutirao.refuse_flow(flow text) returns void
+language plpgsql as $$
+declare
+  names text[] := array(select f.name from mutirao.flow f order by f.name);
+begin
+  perform mutirao.refuse('unknown_flow', format('there is no flow "%s"%s', flow, coalesce('; did you mean "' || mutirao.nearest_name(flow, names) || '"?',
+    '; there is ' || nullif(array_to_string(names[1:10], ', '), '') || case when cardinality(names) > 10 then ', …' else '' end, '')));
+end $$;
+comment on function mutirao.refuse_flow(text) is 'Refuses a flow that is not there, and says which there is.';
+
 create or replace function mutirao.text_advice(written text) returns text
 language sql immutable return format('a text stands in single quotes: ''%s''', left(replace(written, '''', ''''''), 63));
 comment on function mutirao.text_advice(text) is 'For what was written in double quotes or in none, and was meant as a text.';

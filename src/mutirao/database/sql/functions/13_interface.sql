@@ -64,7 +64,7 @@ declare
   missing text;
 begin
   if not exists (select from mutirao.flow f where f.name = task_ids.flow) then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse_flow(flow);
   end if;
   select n into missing from unnest(names) n where not exists (
     select from mutirao.task t join mutirao.flow f on f.id = t.flow where f.name = task_ids.flow and t.name = n) limit 1;

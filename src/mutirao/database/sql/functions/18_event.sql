@@ -189,7 +189,7 @@ declare
 begin
   select * into f from mutirao.flow x where x.name = send_events.flow;
   if not found then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse_flow(flow);
   elsif cardinality(keys) is distinct from cardinality(changes) or cardinality(events) <> cardinality(keys) then
     perform mutirao.refuse('wrong_call', 'keys, changes and events must be of one length');
   end if;

@@ -49,7 +49,7 @@ declare
 begin
   select f.id into s.flow from mutirao.flow f where f.name = put_schedule.flow;
   if not found then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse_flow(flow);
   end if;
   s.name := name;
   s.cron := cron;

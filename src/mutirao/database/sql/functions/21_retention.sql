@@ -6,7 +6,7 @@ declare
   f int := (select x.id from mutirao.flow x where x.name = flow_number.flow);
 begin
   if f is null then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse_flow(flow);
   end if;
   return f;
 end $$;
@@ -37,7 +37,7 @@ begin
   delete from mutirao.retention r where r.flow = f and r.status = any (statuses);
   if period is not null then
     insert into mutirao.retention (flow, status, period, action, due_at, set_by, set_at)
-    select f, s, make_interval(days => (seconds / 86400)::int - ((seconds / 86400)::int * 86400 > seconds)::int, secs => seconds % 86400), action, mutirao.now(), mutirao.signed(writer), mutirao.now()
+    select f, s, make_interval(days => floor(seconds / 86400)::int, secs => seconds % 86400), action, mutirao.now(), mutirao.signed(writer), mutirao.now()
     from unnest(statuses) s;
     perform pg_notify('mutirao', 'clock');
   end if;

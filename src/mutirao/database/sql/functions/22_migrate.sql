@@ -43,7 +43,7 @@ declare
 begin
   select * into f from mutirao.flow x where x.name = draft_migration.flow;
   if not found then
-    perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', flow));
+    perform mutirao.refuse_flow(flow);
   elsif f.live then
     perform mutirao.refuse('flow_live', format('flow "%s" is defined by SQL: its instances follow the newest version by themselves', flow));
   end if;

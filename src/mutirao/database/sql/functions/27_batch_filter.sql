@@ -36,7 +36,7 @@ begin
   if f.flow is not null then
     select x.id into flow_id from mutirao.flow x where x.name = f.flow;
     if not found then
-      perform mutirao.refuse('unknown_flow', format('there is no flow "%s"', f.flow));
+      perform mutirao.refuse_flow(f.flow);
     elsif f.task is not null then
       perform mutirao.task_ids(f.flow, array[f.task]);
     end if;
