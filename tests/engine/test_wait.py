@@ -281,3 +281,16 @@ async def test_a_date_beyond_all_times_is_waited_for_and_stops_nobody(engine: En
     await engine.tick()
     assert await engine.jobs(far) == {"next": "waiting"}
     assert await engine.status(near) == "closed.completed"
+
+
+async def test_a_job_that_waited_is_as_old_as_its_readiness(engine: Engine) -> None:
+    await engine.apply("f", {"n": 0, "at": TIME}, {"step": {"when": "n = 0", "wait": "at"}}, final="n = 1")
+    by_clock = await engine.start("f", at=await in_hours(engine, 720))
+    by_hand = await engine.start("f", at=await in_hours(engine, 900))
+    await engine.advance(hours=720)
+    await engine.tick()
+    await engine.advance(minutes=5)
+    await engine.set(by_hand, at=await in_hours(engine, -1))
+    await engine.advance(minutes=5)
+    answers = [await engine.one("select answer from mutirao.why(%s, 'step')", each) for each in (by_clock, by_hand)]
+    assert [answer.split(":")[0] for answer in answers] == [f"step has been ready for {n} min" for n in (10, 5)]

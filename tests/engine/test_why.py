@@ -265,8 +265,8 @@ async def test_a_job_that_a_limit_keeps_back_says_which_one(engine: Engine) -> N
     await engine.claim("f", room=3)
     said = {task: (await one(engine, second, task)) for task in limits}
     assert {task: each.job["waits_for"] for task, each in said.items() if each.job} == dict.fromkeys(limits, "limit")
-    assert said["all"].answer.endswith(": 1 of it run already, and no more may at once")
-    assert said["each"].answer.endswith(": 1 of it run already for customer = the library, and no more may at once")
+    assert said["all"].answer.endswith(": one of it runs already, and no more may at once")
+    assert said["each"].answer.endswith(": one of it runs already for customer = the library, and no more may at once")
     assert ": no more than 1 of it may begin in a second; the next in " in said["rate"].answer
 
 

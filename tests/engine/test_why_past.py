@@ -139,6 +139,22 @@ async def test_a_task_that_fired_because_the_instance_moved_to_another_version(e
     assert (await one(engine, instance, "post", row)).answer == "post did not fire: send has not succeeded: it is ready"
 
 
+async def test_a_task_that_a_migration_took_away_can_still_be_asked_for(engine: Engine) -> None:
+    await engine.apply("f", {"a": 1}, {"go": "a = 1", "ask": "a = 1"}, final="a = 2")
+    instance = await engine.start("f")
+    job = await engine.job(instance, "ask")
+    await engine.apply("f", {"a": 1}, {"go": "a = 1"}, final="a = 2")
+    await migrate(engine)
+    first, moved = await rows_of(engine, instance)
+    ask = await one(engine, instance, "ask", moved)
+    assert ask.stands == "absent"
+    assert ask.answer.startswith(
+        f"ask is no task of the flow; row {moved} removed its job {job}; it fired at row {first} "
+    )
+    async with engine.refused("unknown_task"):
+        await one(engine, instance, "nobody", moved)
+
+
 # ------------------------------------------------------------------------------------------------------- any history
 
 TASKS: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """`engine.load`: what there is to do, as metrics tell it, and what it costs to find out."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -36,6 +37,30 @@ async def load(stage: Stage, kind: str) -> dict[tuple[str, ...], tuple[float, fl
         for row in await stage.engine.load()
         if row.kind == kind
     }
+
+
+class Reminder(Flow):
+    at: datetime
+    sent: bool = False
+    final = "sent"
+
+    @task(when="not sent", wait="at")
+    async def remind(self) -> Change:
+        return {"sent": True}
+
+
+async def test_a_job_that_waited_for_a_month_is_not_a_month_old(stage: Stage) -> None:
+    await stage.engine.apply(Reminder)
+    [(now,)] = await stage.rows("select mutirao.now()")
+    await stage.engine.start(Reminder(at=now + timedelta(days=30)))
+    await stage.engine.start(Reminder(at=now + timedelta(days=29)))
+    for day in (29, 1):
+        await stage.advance(days=day)
+        await stage.rows("select mutirao.turn_clock(500, 'retries')")
+    await stage.advance(minutes=1)
+    assert await load(stage, "jobs") == {("remind", "ready"): (2, 86460)}
+    [backlog] = await stage.engine.backlog()
+    assert round(backlog.oldest or 0) == 86460
 
 
 async def claim(stage: Stage, task_name: str, count: int) -> list[Any]:

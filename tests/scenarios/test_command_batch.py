@@ -212,3 +212,38 @@ def test_a_flow_is_migrated_after_a_look_at_what_would_happen(database_url: str,
     assert {each["task"] for each in answer("job", "list", *where)} == {"wrap"}
     mutirao("flow", "migrate", "parcel", "--to", "1", "--map", "wrap=pack", "--yes", *where)
     assert {each["task"] for each in answer("job", "list", *where)} == {"pack"}
+    told = " ".join(mutirao("instance", "trace", 1, *where, COLUMNS=200).stdout.split())
+    assert "moved from version 1 to version 2 pack became wrap" in told
+    mutirao("flow", "migrate", "parcel", "--yes", *where)
+    told = " ".join(mutirao("instance", "trace", 1, *where, COLUMNS=200).stdout.split())
+    assert "removed: pack (job 1)" in told
+
+
+def test_what_a_version_lacks_is_kept_out_of_sight(database_url: str, tmp_path: Path) -> None:
+    where = ("--database", database_url)
+    for text in (FIRST.replace("    weight: int = 1\n", ""), FIRST):
+        (tmp_path / "parcel.py").write_text(text, "utf-8")
+        mutirao("flow", "apply", tmp_path / "parcel.py", *where)
+    mutirao("instance", "start", "parcel", *where)
+    assert "weight" in mutirao("instance", "show", 1, *where).stdout
+    mutirao("flow", "migrate", "parcel", "--to", 1, "--yes", *where)
+    shown = mutirao("instance", "show", 1, *where).stdout
+    assert "weight" not in shown.partition("Jobs")[0]
+    assert "weight" not in mutirao("instance", "list", *where).stdout
+    assert answer("instance", "show", 1, *where)["instance"]["state"]["weight"] == 1
+
+
+def test_a_dry_run_begins_with_what_is_refused_and_counts_none_of_it_as_done(database_url: str, tmp_path: Path) -> None:
+    where = ("--database", database_url)
+    (tmp_path / "parcel.py").write_text(FIRST, "utf-8")
+    mutirao("flow", "apply", tmp_path / "parcel.py", *where)
+    mutirao("instance", "start", "parcel", "--count", 3, *where)
+    (tmp_path / "parcel.py").write_text(
+        SECOND.replace("weight: int = 1", "weight: str = 'x'").replace(" and weight < 5", ""), "utf-8"
+    )
+    mutirao("flow", "apply", tmp_path / "parcel.py", *where)
+    told = answer("flow", "migrate", "parcel", "--dry-run", *where)
+    assert (told["outcomes"], told["removes"], told["fires"]) == ({"refused": 3}, {}, {})
+    people = mutirao("flow", "migrate", "parcel", "--dry-run", *where, COLUMNS=200).stdout
+    assert people.split("\n\n")[1].startswith("Refusals and exceptions\n")
+    assert people.count("be refused") == 2  # in the sum, and once for all three

@@ -1,5 +1,6 @@
 """`mutirao event`, and `instance start` with a key or for later."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ def start(orders: str, *words: object) -> int:
 def test_a_key_starts_one_instance_and_events_find_it(orders: str) -> None:
     number = start(orders, "--key", "A-17")
     assert start(orders, "pieces=9", "--key", "A-17") == number
+    again = ("instance", "start", "order", "--key", "A-17", "--database", orders)
+    assert mutirao(*again).stdout == f"Key A-17 of order is instance {number} already, open.running.\n"
+    assert answer(*again)["started"] is False
+    assert answer("instance", "start", "order", "--key", "A-18", "--database", orders)["started"] is True
     sent = answer("event", "send", "order", "A-17", "pieces=3", "--id", "e1", "--database", orders)
     assert (sent["outcome"], sent["instance"]) == ("done", number)
     told = mutirao("event", "send", "order", "A-17", "pieces=4", "--id", "e1", "--database", orders).stdout
@@ -58,7 +63,13 @@ def test_an_instance_is_put_off(orders: str) -> None:
     [listed] = answer("instance", "list", "--database", orders)
     assert (listed["id"], listed["status"], listed["due_at"]) == (number, "open.notrunning", "2131-12-24T18:00:00Z")
     assert "starts" in mutirao("instance", "show", number, "--database", orders).stdout
-    assert "To start" in mutirao("instance", "start", "order", "--in", "2h", "--database", orders).stdout
+    said = mutirao(
+        "instance", "start", "order", "--in", "2h", "--key", "L-1", "--database", orders, TZ="Etc/GMT+3"
+    ).stdout
+    assert re.match(r"To start \d{4}-\d\d-\d\d \d\d:\d\d:\d\d -03: instance \d+ of order, key L-1\.\n", said), said
+    listed = mutirao("instance", "list", "--status", "open.notrunning", "--database", orders).stdout
+    assert "not yet" in listed
+    assert " ago" not in listed
 
 
 @pytest.mark.parametrize(

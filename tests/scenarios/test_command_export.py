@@ -24,7 +24,10 @@ async def orders(database_url: str) -> str:
 
 def test_export_writes_and_drops(orders: str, tmp_path: Path) -> None:
     said = mutirao("export", "order", "--to", tmp_path, "--closed-before", "1h", "--database", orders)
-    assert said.stdout == "No finished instance of order is in no file.\n"
+    assert (
+        said.stdout
+        == "Nothing to export: every finished instance of order that was chosen is in a file already, or there is none.\n"
+    )
     said = mutirao("export", "order", "--to", tmp_path, "--drop", "--database", orders)
     assert "3 instances of order in 1 file" in said.stdout
     assert "Dropped: 3." in said.stdout

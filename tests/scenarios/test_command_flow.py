@@ -188,6 +188,22 @@ def test_flows_of_one_name_in_two_files_are_refused_by_check_and_apply(any_url: 
     assert_refused(mutirao("flow", "apply", *files, "--database", any_url), "duplicate_name")
 
 
+async def test_flow_without_a_final_condition_says_that_it_never_ends(
+    database_url: str, connection: AsyncConnection[Any]
+) -> None:
+    await connection.execute("select mutirao.create_flow('order')")
+    async with connection.transaction():
+        await connection.execute("insert into \"order\".wed_attr (aname, adv) values ('a', 'x')")
+        await connection.execute("insert into \"order\".wed_trig (trname, cpred) values ('go', $$a = 'x'$$)")
+    shown = " ".join(mutirao("flow", "show", "order", "--database", database_url).stdout.split())
+    assert "ends never by itself: it has no final condition, and comes to rest in an exception" in shown
+
+
+def test_words_in_brackets_stay_in_the_help() -> None:
+    assert "mutirao[parquet]" in " ".join(mutirao("export", "--help", COLUMNS=200).stdout.split())
+    assert "mutirao[otel]" in " ".join(mutirao("worker", "--help", COLUMNS=200).stdout.split())
+
+
 async def test_flow_made_in_sql_is_not_replaced(database_url: str, connection: AsyncConnection[Any]) -> None:
     await connection.execute("select mutirao.create_flow('order')")
     said = mutirao("flow", "check", ORDER, "--database", database_url)

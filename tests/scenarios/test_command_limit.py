@@ -9,7 +9,7 @@ def test_a_limit_is_set_shown_and_cleared(database_url: str) -> None:
     mutirao("flow", "apply", f"{FLOWS}:Order", *where)
     assert mutirao("limit", "list", *where).stdout == "No task has a limit.\n"
     said = mutirao("limit", "set", "order", "pay", "--at-once", "20", "--per", "customer", "--each", "1", *where).stdout
-    assert said == "order.pay: 20 at once, 1 at once for each customer\n"
+    assert said == "order.pay: none → 20 at once, 1 at once for each customer; what is not said is free.\n"
     [limit] = answer("limit", "list", *where)
     assert (limit["task"], limit["at_once"], limit["per_second"], limit["each"], limit["by_hand"]) == (
         "pay",

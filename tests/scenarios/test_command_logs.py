@@ -69,6 +69,19 @@ def test_log_is_json_where_nobody_watches(database_url: str, tmp_path: Path) -> 
     assert told["attempt"] > 0
 
 
+def test_where_json_is_asked_for_each_line_is_json(database_url: str) -> None:
+    where = ("--log-format", "json", "--metrics-port", 0, "--database", database_url)
+    with running("clock", *where) as clock:
+        assert line(clock, "is ready")["level"] == "info"
+    with running("worker", f"{FLOWS}:Order", *where) as worker:
+        line(worker, "is ready")
+        start(database_url, "order", "customer=bankrupt")
+        line(worker, "failed for good")  # so it is at work, and a signal finds it there
+        worker.signal(signal.SIGTERM)
+        line(worker, "Stopped.")
+    assert any("Stopping" in json.loads(each)["event"] for each in worker.said)
+
+
 def test_the_last_failure_is_an_error(database_url: str) -> None:
     with running("worker", f"{FLOWS}:Order", "--log-level", "error", "--database", database_url) as worker:
         worker.wait_for("is ready")

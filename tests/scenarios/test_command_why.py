@@ -37,6 +37,12 @@ def test_every_task_is_told_the_most_urgent_first(order: str) -> None:
     ]
 
 
+async def test_what_no_condition_decides_any_more_has_no_mark_of_success_or_failure(order: str) -> None:
+    await Driver(order).do("order", "ship", stage="shipped")
+    lines = mutirao("why", 1, "--database", order).stdout.splitlines()[2:]
+    assert [line.split()[:2] for line in lines] == [["·", "pay"], ["·", "ship"], ["✓", "final"]]
+
+
 def test_one_task_says_what_fired_it(order: str) -> None:
     lines = [line.rstrip() for line in mutirao("why", 1, "ship", "--database", order).stdout.splitlines()]
     assert lines[0].startswith("ship has been ready for ")

@@ -26,6 +26,7 @@ class _Signs:
     unknown: str
     raises: str
     job: str
+    settled: str
     branch: str
     last: str
     line: str
@@ -33,10 +34,11 @@ class _Signs:
 
 
 _JOINED = {"all": "all of", "any": "one of", "not any": "none of", "not all": "not all of", "not not": "not not"}
+_SETTLED = ("closed", "disabled", "fired_once")
 _STATES = {"not_ready": "has not fired", "succeeded": "has succeeded", "failed": "has failed"}
 
-_UNICODE = _Signs("✓", "✗", "?", "!", "●", "├─ ", "└─ ", "│  ", "→")
-_ASCII = _Signs("+", "x", "?", "!", "*", "|- ", "`- ", "|  ", "->")
+_UNICODE = _Signs("✓", "✗", "?", "!", "●", "·", "├─ ", "└─ ", "│  ", "→")
+_ASCII = _Signs("+", "x", "?", "!", "*", ".", "|- ", "`- ", "|  ", "->")
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,7 @@ class _Painter:
         return [row for n, part in enumerate(parts) for row in self._branches(part, "", n == len(parts) - 1)]
 
     def _headline(self, why: Why) -> Text:
-        error = why.condition.error if why.condition is not None else None
-        mark = Text(self._signs.job, render.status(why.stands).style) if why.job else self._mark(why.holds, error)
+        mark = self._standing(why)
         name = "final" if why.task == FINAL_TASK else str(why.task)
         said = why.answer.removeprefix(f"{why.task} ").removeprefix("the final condition ")
         if self._below(why):
@@ -103,6 +104,14 @@ class _Painter:
             if why.condition is not None and why.condition.kind == "any":
                 said += f": {'one' if why.holds else 'none'} of these holds"
         return Text().append_text(mark).append(f" {name} ", "bold").append(said, "" if why.job else "dim")
+
+    def _standing(self, why: Why) -> Text:
+        """Where no condition decides any more, whether one holds is neither good news nor bad."""
+        if why.job:
+            return Text(self._signs.job, render.status(why.stands).style)
+        if (why.condition is None or why.stands in _SETTLED) and not (why.task == FINAL_TASK and why.holds):
+            return Text(self._signs.settled, "dim")
+        return self._mark(why.holds, why.condition.error if why.condition is not None else None)
 
     def _firing(self, fired: Firing) -> Iterator[RenderableType]:
         times = f", the last of {fired.times} times" if fired.times > 1 else ""

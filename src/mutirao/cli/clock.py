@@ -16,7 +16,6 @@ from mutirao.cli.observe import (
     Wanted,
     observing,
 )
-from mutirao.cli.output import console
 from mutirao.cli.service import run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.worker import Clock
@@ -37,7 +36,11 @@ def clock(
     Example: mutirao clock --database postgresql://mutirao@db.example.org/mutirao
     """
     set_up_logs(log_format, log_level)
-    run_service(_keep_time(database or [None], Wanted(metrics_port, metrics_address, silence=CLOCK_SILENCE)))
+    run_service(
+        _keep_time(
+            database or [None], Wanted(metrics_port, metrics_address, silence=CLOCK_SILENCE, log_format=log_format)
+        )
+    )
 
 
 async def _keep_time(databases: Sequence[str | None], wanted: Wanted) -> None:
@@ -45,8 +48,8 @@ async def _keep_time(databases: Sequence[str | None], wanted: Wanted) -> None:
         observers = stack.enter_context(observing(wanted))
         engines = [await stack.enter_async_context(open_engine(each)) for each in databases]
         for engine in engines:
-            console.print(f"The clock is ready; {engine}", highlight=False, soft_wrap=True)
+            wanted.say(f"The clock is ready; {engine}")
             for observer in observers:
                 observer.watch(engine)
-        await serve([Clock(engine, observers) for engine in engines])
-    console.print("Stopped.", highlight=False)
+        await serve([Clock(engine, observers) for engine in engines], wanted.say)
+    wanted.say("Stopped.")

@@ -105,7 +105,8 @@ def run(
     )
     for number, refused in answers.items():
         if refused is not None:
-            console.print(f"Not in {number}: {refused}", highlight=False, markup=False, soft_wrap=True)
+            why = refused.replace("say that open ones may be blanked too", "say --open")
+            console.print(f"Not in {number}: {why}", highlight=False, markup=False, soft_wrap=True)
     if done:
         hint = "Backups, exported files, and the server's own logs still have it; they are for you to deal with."
         console.print(hint, style="dim", highlight=False)

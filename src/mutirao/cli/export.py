@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 def export(
     flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
     to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where the files go; it is made if need be.")],
-    form: Annotated[Format, typer.Option("--format", help="parquet needs the extra mutirao[parquet].")] = "jsonl",
+    form: Annotated[Format, typer.Option("--format", help="parquet needs the extra mutirao\\[parquet].")] = "jsonl",
     closed_before: Annotated[
         str | None,
         typer.Option("--closed-before", metavar="TIME", help="Such as 2031-12-24, or 90d for: more than 90 days ago."),
@@ -46,7 +46,10 @@ def export(
             {"files": [str(file) for file in done.files], "instances": done.instances, "dropped": done.dropped}
         )
     if not done.files:
-        console.print(f"No finished instance of {flow} is in no file.", highlight=False)
+        console.print(
+            f"Nothing to export: every finished instance of {flow} that was chosen is in a file already, or there is none.",
+            highlight=False,
+        )
     else:
         line = f"{counted(done.instances, 'instance')} of {flow} in {counted(len(done.files), 'file')}, up to {done.files[-1]}."
         console.print(line, highlight=False, soft_wrap=True)

@@ -156,6 +156,8 @@ def _home(record: FlowRecord) -> str:
 
 def _facts(definition: Definition, record: FlowRecord, version: int) -> Any:
     ends = "when the final condition holds" if definition.ends == "final" else "when nothing is left to do"
+    if definition.ends == "final" and definition.final is None:
+        ends = "never by itself: it has no final condition, and comes to rest in an exception"
     return render.facts(
         {
             "flow": definition.name,

@@ -71,8 +71,10 @@ def start(
     due_at = read_due(at, after)
     keys = None if key is None else [key]
 
-    async def begin(engine: Engine) -> list[int]:
+    async def begin(engine: Engine) -> tuple[list[int], Instance | None]:
         state = read_assignments(await engine.definition(flow), values)
+        if key is not None and (found := await engine.keyed(flow, key)):
+            return [found.id], found
         started: list[int] = []
         with counting("Starting", count, quiet=json) as advance:
             for portion in _portions(count):
@@ -80,17 +82,18 @@ def start(
                     flow, repeat(state, portion), priority=priority, keys=keys, at=due_at
                 )
                 advance(portion)
-        return started
+        return started, None
 
-    started = visit(database, begin)
+    started, found = visit(database, begin)
     if json:
-        return print_json({"flow": flow, "instances": started})
+        return print_json({"flow": flow, "instances": started, "started": found is None})
+    if found is not None:
+        line = f"Key {key} of {flow} is instance {found.id} already, {found.status}."
+        return console.print(line, markup=False, highlight=False)
     which = f"instance {started[0]}" if count == 1 else f"{count:,} instances, {started[0]} to {started[-1]},"
-    if key is not None:
-        return console.print(f"Key {key} of {flow} is {which}.", markup=False, highlight=False)
-    if due_at is not None:
-        return console.print(f"To start {render.moment(due_at)}: {which} of {flow}.", highlight=False)
-    return console.print(f"Started {which} of {flow}.", highlight=False)
+    named = "" if key is None else f", key {key}"
+    when = "Started" if due_at is None else f"To start {render.moment_to_come(due_at)}:"
+    return console.print(f"{when} {which} of {flow}{named}.", markup=False, highlight=False)
 
 
 @app.command("list")
@@ -112,14 +115,15 @@ def list_instances(
     Example: mutirao instance list --flow travel --status open.exception
     """
 
-    async def look(engine: Engine) -> tuple[list[Instance], dict[str, Definition]]:
+    async def look(engine: Engine) -> tuple[list[Instance], dict[tuple[str, int], Definition]]:
         wanted = None
         if where is not None:
             if flow is None:
                 raise RequestError("wrong_call", "--where needs --flow: an attribute belongs to a flow")
             wanted = search_text(await engine.definition(flow), where)
         found = await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
-        return found, {name: await engine.definition(name) for name in {each.flow for each in found}}
+        versions = {(each.flow, each.version) for each in found}
+        return found, {each: await engine.definition(*each) for each in versions}
 
     found, definitions = visit(database, look, must_exist=True)
     if json:
@@ -146,7 +150,7 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     found = told.instance
     if json:
         return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:]})
-    state = render.ordered(found.state, told.definition)
+    state = render.visible(found.state, told.definition)
     console.print(_facts(found))
     _print_section("State", render.facts({name: render.value(given) for name, given in state.items()}))
     if found.reasons:
@@ -203,17 +207,23 @@ async def _told(engine: Engine, instance: int) -> Told:
     return Told(found, await engine.definition(found.flow, found.version), await engine.trace(instance))
 
 
-def _listing(found: Sequence[Instance], definitions: Mapping[str, Definition]) -> Listing:
+def _listing(found: Sequence[Instance], definitions: Mapping[tuple[str, int], Definition]) -> Listing:
     listing = Listing(
         "id", "flow", "status", "started", "state", numbers=("id",), loose=("state",), spare=("started", "flow")
     )
     for each in found:
         because = f"{', '.join(str(reason['code']) for reason in each.reasons)}: " if each.reasons else ""
-        state = render.state(render.ordered(each.state, definitions[each.flow]))
+        state = render.state(render.visible(each.state, definitions[each.flow, each.version]))
         if each.due_at:
-            because = f"starts {render.moment(each.due_at)}: "
+            because = f"starts {render.moment_to_come(each.due_at)}: "
         about = Text(because, "yellow" if each.due_at else "red").append(state, "default")
-        listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at), about)
+        listing.add_row(
+            str(each.id),
+            each.flow,
+            render.status(each.status),
+            "not yet" if each.due_at else render.ago(each.started_at),
+            about,
+        )
     return listing
 
 
@@ -222,10 +232,12 @@ def _facts(found: Instance) -> Any:
     rows: dict[str, Any] = {
         "instance": f"{found.id} of {found.flow}, version {found.version}",
         "status": render.status(found.status),
-        "started": f"{render.moment(found.started_at)}{took}",
+        **(
+            {"starts": render.moment_to_come(found.due_at), "made": render.moment(found.started_at)}
+            if found.due_at
+            else {"started": f"{render.moment(found.started_at)}{took}"}
+        ),
     }
-    if found.due_at:
-        rows["starts"] = render.moment(found.due_at)
     if found.key:
         rows["key"] = found.key
     if found.priority:

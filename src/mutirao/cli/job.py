@@ -223,7 +223,7 @@ def jobs_of_instance(jobs: Sequence[JobRecord]) -> Listing:
 
 
 def _standing(job: JobRecord) -> tuple[Text | str, ...]:
-    age = render.span(datetime.now(UTC) - job.created_at)
+    age = render.span(datetime.now(UTC) - job.since)
     return Text(job.task), _status(job), str(job.failures or ""), age, Text(_about(job))
 
 
@@ -268,7 +268,7 @@ def _facts(job: JobRecord) -> Any:
     rows: dict[str, Any] = {
         "job": f"{job.id}, {job.task} of instance {job.instance} of {job.flow}",
         "status": _status(job),
-        "since": render.moment(job.created_at),
+        "since": render.moment(job.since),
         "failures": job.failures,
     }
     if job.status == "running":

@@ -12,6 +12,8 @@ from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
+from mutirao.database.engine import Engine
+from mutirao.database.record import LimitRecord
 from mutirao.errors import RequestError
 from mutirao.model import Limit
 
@@ -51,13 +53,22 @@ def set_limit(
 ) -> None:
     """Limit the jobs of a task from now on, whatever its definition says. What runs goes on.
 
+    A limit that is not given is free from then on: give all that shall hold.
+
     Example: mutirao limit set travel book_hotel --at-once 20 --per customer --each 1
     """
     limit = Limit(at_once=at_once, per_second=per_second, per=per, each=each)
     if limit == Limit():
         raise RequestError("wrong_call", "say which limit: --at-once, --per-second, or --per with --each")
-    visit(database, lambda engine: engine.limit(flow, task, limit), must_exist=True)
-    console.print(f"{flow}.{task}: {render.limit(limit)}", highlight=False)
+
+    async def put(engine: Engine) -> list[LimitRecord]:
+        before = await engine.limits(flow)
+        await engine.limit(flow, task, limit)
+        return [each for each in before if each.task == task]
+
+    before = visit(database, put, must_exist=True)
+    old = render.limit(before[0]) if before else "none"
+    console.print(f"{flow}.{task}: {old} → {render.limit(limit)}; what is not said is free.", highlight=False)
 
 
 @app.command()

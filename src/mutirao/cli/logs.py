@@ -7,7 +7,7 @@ logging itself, that stands.
 
 import logging
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -15,8 +15,10 @@ import structlog
 from rich.text import Text
 from structlog.stdlib import ProcessorFormatter
 
-from mutirao.cli.output import progress
+from mutirao.cli.output import console, progress
 from mutirao.worker.running import current
+
+log = logging.getLogger(__name__)
 
 Line = MutableMapping[str, Any]
 
@@ -56,6 +58,13 @@ def set_up_logs(form: LogFormat | None = None, level: LogLevel | None = None) ->
             logger_factory=structlog.stdlib.LoggerFactory(),
             wrapper_class=structlog.stdlib.BoundLogger,
         )
+
+
+def voice(form: LogFormat | None) -> Callable[[str], None]:
+    """How a program says what it does: plainly; or in the log, where JSON was asked for and nothing else may be there."""
+    if form is LogFormat.JSON:
+        return lambda line: log.info("%s", line)
+    return lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def log_nothing() -> None:

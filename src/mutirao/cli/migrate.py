@@ -20,6 +20,8 @@ from mutirao.database.batch import Filter, Foretold, Migration
 from mutirao.database.engine import Engine
 from mutirao.errors import RequestError
 
+_SOME = 5
+_URGENT = ("refused", "exception")
 _WORDS = {
     "running": "go on",
     "completed": "would be completed",
@@ -28,6 +30,26 @@ _WORDS = {
     "delayed": "still wait for their start",
     "refused": "would be refused and stay",
 }
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What many instances may have in common."""
+
+    version: int
+    outcome: str
+    fires: str
+    removes: str
+    why: str
+
+    @classmethod
+    def of(cls, each: Foretold) -> "Fate":
+        lost = "" if each.outcome == "refused" else ", ".join(each.removes)
+        return cls(each.version, each.outcome, ", ".join(each.fires), lost, _reason(each))
+
+    @property
+    def urgency(self) -> int:
+        return _URGENT.index(self.outcome) if self.outcome in _URGENT else len(_URGENT)
 
 
 @dataclass
@@ -40,15 +62,18 @@ class Sum:
     removes: Counter[str] = field(default_factory=Counter)
     moves: Counter[str] = field(default_factory=Counter)
     why: Counter[str] = field(default_factory=Counter)
+    alike: dict["Fate", list[int]] = field(default_factory=dict)
 
     def add(self, each: Foretold) -> None:
         self.instances += 1
         self.outcomes[each.outcome] += 1
-        self.fires.update(each.fires)
-        self.removes.update(each.removes)
-        self.moves.update(f"{old} becomes {new}" for old, new in each.moves.items())
         if each.why:
-            self.why[each.why.removeprefix(f"instance {each.instance}: ")] += 1
+            self.why[_reason(each)] += 1
+        self.alike.setdefault(Fate.of(each), []).append(each.instance)
+        if each.outcome != "refused":  # such a one stays as it is
+            self.fires.update(each.fires)
+            self.removes.update(each.removes)
+            self.moves.update(f"{old} becomes {new}" for old, new in each.moves.items())
 
     def line(self) -> str:
         parts = (f"{number:,} {_WORDS[outcome]}" for outcome, number in self.outcomes.most_common())
@@ -67,7 +92,7 @@ def migrate(
     ] = None,
     where: Where = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; nothing changes.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Of a dry run: so many instances one by one.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Of a dry run: so many kinds of outcome.")] = 20,
     reason: Reason = None,
     yes: Yes = False,
     database: Database = None,
@@ -88,10 +113,10 @@ def migrate(
 
     async def go(engine: Engine) -> None:
         if dry_run:
-            total, first = await _foresee(engine, wanted, None if json else limit)
-            return print_json({**_plain(total), "each": first}) if json else _print(total, first)
+            total, each = await _foresee(engine, wanted)
+            return print_json({**_plain(total), "each": each}) if json else _print(total, limit)
         if not yes:
-            total, _ = await _foresee(engine, wanted, 0)
+            total, _ = await _foresee(engine, wanted)
             if not total.instances:
                 return console.print("No instances are in another version.", highlight=False)
             ask(total.line(), yes=yes)
@@ -110,17 +135,16 @@ def _mapping(option: str, words: Sequence[str] | None) -> dict[str, str]:
     return mapping
 
 
-async def _foresee(engine: Engine, wanted: Migration, keep: int | None) -> tuple[Sum, list[Foretold]]:
-    """The sum, and the first of them; all, if nothing is said."""
-    total, first = Sum(), list[Foretold]()
+async def _foresee(engine: Engine, wanted: Migration) -> tuple[Sum, list[Foretold]]:
+    """The sum, and one by one."""
+    total, one_by_one = Sum(), list[Foretold]()
     records = await engine.flows(wanted.flow)
     with counting("Looking", sum(each.open for each in records)) as advance:
         async for each in engine.preview_migration(wanted):
             total.add(each)
             advance(1)
-            if keep is None or len(first) < keep:
-                first.append(each)
-    return total, first
+            one_by_one.append(each)
+    return total, one_by_one
 
 
 def _plain(total: Sum) -> dict[str, Any]:
@@ -128,38 +152,46 @@ def _plain(total: Sum) -> dict[str, Any]:
     return {"instances": total.instances, **{name: dict(getattr(total, name)) for name in names}}
 
 
-def _print(total: Sum, first: Sequence[Foretold]) -> None:
+def _print(total: Sum, most: int) -> None:
     if not total.instances:
         return console.print("No instances are in another version.", highlight=False)
     console.print(total.line(), highlight=False)
     for title, counts in (
+        ("Refusals and exceptions", total.why),
         ("Jobs that become others", total.moves),
         ("Tasks that would fire", total.fires),
         ("Jobs that would be removed", total.removes),
-        ("Exceptions and refusals", total.why),
     ):
         if counts:
             console.print(f"\n[bold]{title}[/bold]")
             console.print(render.facts({name: f"{number:,}" for name, number in counts.most_common(50)}))
-    if first:
-        console.print("\n[bold]One by one[/bold]")
-        console.print(_listing(first))
-    if total.instances > len(first):
-        console.print(f"and {total.instances - len(first):,} more; all of them: --json", style="dim", highlight=False)
+    if most:
+        console.print("\n[bold]Those that fare alike[/bold]")
+        console.print(_listing(total, most))
+    if len(total.alike) > most:
+        console.print(f"and {len(total.alike) - most:,} more kinds; one by one: --json", style="dim", highlight=False)
     return None
 
 
-def _listing(first: Sequence[Foretold]) -> Listing:
+def _reason(each: Foretold) -> str:
+    return (each.why or "").removeprefix(f"instance {each.instance}: ")
+
+
+def _listing(total: Sum, most: int) -> Listing:
     listing = Listing(
-        "instance", "from", "would", "fire", "lose", "because", numbers=("instance", "from"), loose=("because",)
-    )
-    for each in first:
-        about = (Text(", ".join(each.fires)), Text(", ".join(each.removes)), Text(each.why or ""))
-        would = {
-            "running": "go on",
-            "completed": "be completed",
-            "exception": "be an exception",
-            "refused": "be refused",
-        }
-        listing.add_row(str(each.instance), str(each.version), would.get(each.outcome, f"stay {each.outcome}"), *about)
+        "instances", "from", "would", "fire", "lose", "because", "which",
+        numbers=("instances", "from"), loose=("because", "which"),
+    )  # fmt: skip
+    would = {
+        "running": "go on",
+        "completed": "be completed",
+        "exception": "be an exception",
+        "refused": "be refused",
+    }
+    ranked = sorted(total.alike.items(), key=lambda each: (each[0].urgency, -len(each[1])))
+    for fate, instances in ranked[:most]:
+        which = ", ".join(map(str, instances[:_SOME])) + (", …" if len(instances) > _SOME else "")
+        about = (Text(fate.fires), Text(fate.removes), Text(fate.why), which)
+        word = would.get(fate.outcome, f"stay {fate.outcome}")
+        listing.add_row(f"{len(instances):,}", str(fate.version), word, *about)
     return listing

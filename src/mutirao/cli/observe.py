@@ -1,14 +1,13 @@
 """What operators may ask of every program that runs on: how it logs, and whom it tells what it does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from mutirao.cli.logs import LogFormat, LogLevel
-from mutirao.cli.output import console
+from mutirao.cli.logs import LogFormat, LogLevel, voice
 from mutirao.worker import Observer
 
 LogFormatOption = Annotated[
@@ -30,7 +29,7 @@ MetricsAddress = Annotated[
     str, typer.Option("--metrics-address", metavar="ADDRESS", help="Where to listen for that; 0.0.0.0: everywhere.")
 ]
 
-Otel = Annotated[bool, typer.Option("--otel", help="One OpenTelemetry span a job. Needs mutirao[otel].")]
+Otel = Annotated[bool, typer.Option("--otel", help="One OpenTelemetry span a job. Needs mutirao\\[otel].")]
 
 # How long the database may answer nothing before /healthz says so. A clock asks every second; a worker may be full.
 CLOCK_SILENCE = 15.0
@@ -45,6 +44,11 @@ class Wanted:
     metrics_address: str = "127.0.0.1"
     otel: bool = False
     silence: float = WORKER_SILENCE
+    log_format: LogFormat | None = None
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        return voice(self.log_format)
 
 
 @contextmanager
@@ -63,5 +67,5 @@ def observing(wanted: Wanted) -> Iterator[Sequence[Observer]]:
 
     metrics = Metrics(wanted.silence)
     with MetricsServer(metrics, wanted.metrics_port, wanted.metrics_address) as server:
-        console.print(f"Metrics: {server.url}", highlight=False, soft_wrap=True)
+        wanted.say(f"Metrics: {server.url}")
         yield [*observers, metrics]

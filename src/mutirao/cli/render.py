@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mutirao.model.wording import error, ordered, shortened, span, state, value
+from mutirao.model.wording import error, shortened, span, state, value, visible
 
 __all__ = [
     "GAP",
@@ -17,14 +17,15 @@ __all__ = [
     "error",
     "facts",
     "moment",
+    "moment_to_come",
     "one_line",
-    "ordered",
     "shortened",
     "span",
     "state",
     "status",
     "table",
     "value",
+    "visible",
     "writer",
 ]
 
@@ -83,6 +84,11 @@ def moment(at: datetime | None) -> str:
         return ""
     local = at.astimezone()
     return local.strftime("%H:%M:%S" if local.date() == datetime.now().astimezone().date() else "%Y-%m-%d %H:%M:%S")
+
+
+def moment_to_come(at: datetime) -> str:
+    """With its date and its zone: what is due is due by some clock on a wall."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def ago(at: datetime) -> str:

@@ -7,14 +7,11 @@ others with it: half a program is worse than none, since nobody would notice.
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol
 
-from rich.console import Console
-
-from mutirao.cli.output import progress
 from mutirao.cli.session import StoppedAtOnce, run
 
 _SIGNALED = 128  # what shells add to a signal's number
@@ -32,7 +29,7 @@ def run_service(coroutine: Coroutine[Any, Any, None]) -> None:
     run(coroutine)
 
 
-async def serve(services: Sequence[Service], say: Console = progress) -> None:
+async def serve(services: Sequence[Service], say: Callable[[str], None]) -> None:
     """Run them side by side until they have stopped; `say` is where people are told that they are stopping."""
     crew = _Crew(services, say)
     await crew.run()
@@ -41,7 +38,7 @@ async def serve(services: Sequence[Service], say: Console = progress) -> None:
 
 
 class _Crew:
-    def __init__(self, services: Sequence[Service], say: Console) -> None:
+    def __init__(self, services: Sequence[Service], say: Callable[[str], None]) -> None:
         self._services = services
         self._say = say
         self._running: list[asyncio.Task[None]] = []
@@ -87,7 +84,7 @@ class _Crew:
         if self.is_stopped_at_once:
             asyncio.get_running_loop().call_later(_GRACE, self._cancel)
         else:
-            self._say.print("Stopping: what runs may finish. Once more to stop at once.", style="dim")
+            self._say("Stopping: what runs may finish. Once more to stop at once.")
 
     def _stop(self) -> None:
         for service in self._services:

@@ -78,7 +78,7 @@ async def _up(loaded: Loaded, database: str | None, length: timedelta | None, ag
         if loaded is EXAMPLE:
             services.append(Travellers(engine))
         watch.stops(services)
-        await serve(services, say=console)
+        await serve(services, say=_say)
     done = f"{counted(sum(tally.done.values()), 'job')} done, {counted(worker.failed, 'try', 'tries')} failed"
     _say(f"Stopped; {done}. Nothing is lost: `{again}` goes on from here.")
 

@@ -20,7 +20,7 @@ from mutirao.cli.observe import (
     Wanted,
     observing,
 )
-from mutirao.cli.output import console, counted, progress
+from mutirao.cli.output import counted, progress
 from mutirao.cli.rate import Rate
 from mutirao.cli.service import is_set_within, run_service, serve
 from mutirao.cli.session import open_engine
@@ -64,7 +64,9 @@ def worker(
     loaded = load_work(flows)
     options = WorkerOptions(name, concurrency, threads, timedelta(seconds=lease), clock=not no_clock)
     set_up_logs(log_format, log_level)
-    run_service(_work(loaded, database or [None], options, Wanted(metrics_port, metrics_address, otel)))
+    run_service(
+        _work(loaded, database or [None], options, Wanted(metrics_port, metrics_address, otel, log_format=log_format))
+    )
 
 
 def load_work(addresses: Sequence[str]) -> Loaded:
@@ -84,10 +86,10 @@ async def _work(loaded: Loaded, databases: Sequence[str | None], options: Worker
             await _put_in_place(engine, loaded)
             for observer in observers:
                 observer.watch(engine, each)
-            console.print(f"{each.name} is ready for {_described(loaded)}; {engine}", highlight=False, soft_wrap=True)
-        await serve([*workers, Counts(workers)])
+            wanted.say(f"{each.name} is ready for {_described(loaded)}; {engine}")
+        await serve([*workers, Counts(workers)], wanted.say)
     done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)
-    console.print(f"Stopped. {_counts(done, failed)}.", highlight=False)
+    wanted.say(f"Stopped. {_counts(done, failed)}.")
 
 
 async def _put_in_place(engine: Engine, loaded: Loaded) -> None:

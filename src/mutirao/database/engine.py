@@ -344,6 +344,12 @@ class Engine(KeepCalls):
             raise RequestError("unknown_instance", f"there is no instance {instance}")
         return found[0]
 
+    async def keyed(self, flow: str, key: str) -> Instance | None:
+        """The instance that was started with this key, if there is one."""
+        async with self.connection() as connection:
+            row = await (await connection.execute(query("keyed"), [flow, key])).fetchone()
+        return None if row is None else await self.instance(row[0])
+
     async def instances(
         self,
         flow: str | None = None,

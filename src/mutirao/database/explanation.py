@@ -41,7 +41,8 @@ class Why:
     """Why a task has fired or not; without a task, why its instance stands as it does.
 
     `stands` is the status of the task's job, or else what keeps it from firing: `condition`, `disabled`, `fired_once`,
-    `suspended`, `cancelled`, `final`, `runaway`, `closed`; or `next_look`, nothing. In the past it may be `fired`.
+    `suspended`, `cancelled`, `final`, `runaway`, `closed`; or `next_look`, nothing. In the past it may be `fired`, or
+    `absent`: the flow had no such task then.
     """
 
     task: str | None

@@ -134,6 +134,8 @@ class JobRecord:
     lease_until: datetime | None
     due_at: datetime | None
     error: dict[str, Any] | None
+    since: datetime
+    """When it was created, or became ready after it had waited."""
     created_at: datetime
 
 

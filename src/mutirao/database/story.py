@@ -1,6 +1,6 @@
 """A trace, told: what happened, what it changed since the state before, what that set off. And reasons, in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -97,6 +97,8 @@ def _what(row: TraceRow) -> str:
         return f"{row.task} failed, to be tried again"
     if row.kind == "retry":
         return f"{row.task} retried"
+    if row.kind == "migrate":
+        return f"moved from version {_said(row, 'from')} to version {_said(row, 'to')}"
     return _KINDS.get(row.kind, row.kind).format(task=row.task or "")
 
 
@@ -110,9 +112,25 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, t
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
+def _said(row: TraceRow, name: str) -> str:
+    return str((row.note or {}).get(name, "?"))
+
+
 def _note(row: TraceRow) -> str:
     note = row.note or {}
+    if row.kind == "migrate":
+        return "; ".join(_moves(note))
     return str(note.get("reason") or wording.error(note.get("error") or "") or note.get("code") or "")
+
+
+def _moves(note: Mapping[str, Any]) -> Iterator[str]:
+    """What a migration did to jobs, tasks and attributes, and why it was made."""
+    if removed := note.get("removed"):
+        yield "removed: " + ", ".join(f"{each['task']} (job {each['job']})" for each in removed)
+    for old, new in {**note.get("tasks", {}), **note.get("attributes", {})}.items():
+        yield f"{old} became {new}"
+    if reason := note.get("reason"):
+        yield str(reason)
 
 
 def in_words(reason: Reason, state: Mapping[str, Any] | None = None) -> str:

@@ -31,6 +31,12 @@ def ordered(values: Mapping[str, Any], definition: Definition) -> dict[str, Any]
     return {name: values[name] for name in [*names, *(name for name in values if name not in names)]}
 
 
+def visible(values: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+    """The same without what this version lacks: it is kept for a migration back, and out of sight."""
+    known = {each.name for each in definition.attributes}
+    return {name: value for name, value in ordered(values, definition).items() if name in known}
+
+
 def shortened(text: str, length: int = _LONG) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"

@@ -215,6 +215,9 @@ from (
   select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = %(id)s) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 
+-- keyed: the number of the instance that has a key
+select k.instance from mutirao.key k join mutirao.flow f on f.id = k.flow where f.name = %s and k.key = %s
+
 -- instances: a page of instances, newest first
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
@@ -257,7 +260,7 @@ from mutirao.worker w order by alive desc, w.seen_at desc
 
 -- jobs: the jobs of an instance, or the failed and parked ones of all
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
-  j.error, j.created_at
+  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
   and (%(flow)s::text is null or f.name = %(flow)s)
@@ -265,7 +268,7 @@ order by j.id limit %(limit)s
 
 -- job: one job
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
-  j.error, j.created_at
+  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 where j.id = %s
 
@@ -276,7 +279,7 @@ from mutirao.version v join mutirao.flow f on f.id = v.flow where f.name = %s or
 -- backlog: how many jobs of each task wait and run, and how long the oldest has waited
 select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready') as ready, count(*) filter (where j.status = 'running') as running,
   count(*) filter (where j.status = 'waiting') as waiting, count(*) filter (where j.status in ('parked', 'failed')) as stuck,
-  extract(epoch from mutirao.now() - min(j.created_at) filter (where j.status = 'ready'))::float8 as oldest
+  extract(epoch from mutirao.now() - min(coalesce(j.ready_at, j.created_at)) filter (where j.status = 'ready'))::float8 as oldest
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 group by 1, 2 order by 1, 2
 
@@ -375,9 +378,10 @@ select 1
 
 -- load: what there is to do, by flow and task. Ready jobs are counted in their index, up to 100,000 of a task; of large tables a sample is read
 select case when t.id = f.exception_task then 'exceptions' else 'jobs' end as kind, f.name as flow, t.name as task, 'ready' as status, r.count::float8 as count,
-  (select extract(epoch from mutirao.now() - min(j.created_at))::float8 from mutirao.job j where j.id in (r.oldest, l.oldest)) as seconds
+  -- A job that waited became ready later than its number tells: so of the first thousand each is asked.
+  (select extract(epoch from mutirao.now() - min(coalesce(j.ready_at, j.created_at)))::float8 from mutirao.job j where j.id in (r.oldest, l.oldest) or j.id = any (r.first)) as seconds
 from mutirao.task t join mutirao.flow f on f.id = t.flow,
-  lateral (select count(*) as count, min(x.id) as oldest from (
+  lateral (select count(*) as count, min(x.id) as oldest, (array_agg(x.id))[: 1000] as first from (
     select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' order by j.priority desc, j.id limit 100000) x) r,
   -- Beyond that limit, those of the lowest priority have waited longest.
   lateral (select (select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = (

@@ -541,6 +541,7 @@ CREATE TABLE mutirao.job (
     created_at timestamp with time zone NOT NULL,
     by_clock boolean DEFAULT false NOT NULL,
     slot text COLLATE pg_catalog."C",
+    ready_at timestamp with time zone,
     CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
     CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
 )
@@ -555,6 +556,8 @@ COMMENT ON COLUMN mutirao.job.losses IS 'Leases lost in a row. Twenty count as o
 COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write. Null for a transactional task, which runs again.';
 
 COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
+
+COMMENT ON COLUMN mutirao.job.ready_at IS 'When it became ready, if it waited before, for a time or for another try; null: when it was created.';
 
 CREATE TABLE mutirao.flow (
     id integer NOT NULL,

@@ -9,7 +9,7 @@ begin
   with due as (
     select j.id from mutirao.job j where j.status = 'waiting' and not j.by_clock and j.due_at <= mutirao.now() order by j.due_at limit room for update skip locked),
   moved as (
-    update mutirao.job j set status = 'ready', due_at = null from due d where j.id = d.id returning j.flow)
+    update mutirao.job j set status = 'ready', due_at = null, ready_at = mutirao.now() from due d where j.id = d.id returning j.flow)
   select count(*), array_agg(distinct m.flow) into woken, flows from moved m;
   if flows is not null then
     perform mutirao.wake(flows);

@@ -152,7 +152,7 @@ language sql stable as $$
           select e.r from jsonb_array_elements(i.reasons) e(r) where e.r ->> 'code' <> 'task_failed' and coalesce((e.r ->> 'job')::bigint <> all (s.gone), true)
           union all select jsonb_array_elements(s.failures)) x(r)) end,
       i.hold, i.firings, i.priority, i.started_at, b.made_by,
-      jsonb_strip_nulls(jsonb_build_object('from', o.number, 'removed', s.removed, 'batch', b.id, 'reason', b.reason)))::mutirao.work order by i.id), '{}')
+      jsonb_strip_nulls(jsonb_build_object('from', o.number, 'to', v.number, 'tasks', nullif(b.arguments -> 'tasks', '{}'), 'attributes', nullif(b.arguments -> 'attributes', '{}'), 'removed', s.removed, 'batch', b.id, 'reason', b.reason)))::mutirao.work order by i.id), '{}')
   from mutirao.instance i join standing s on s.id = i.id join versions o on o.id = i.version left join past p on p.id = i.id
   cross join lateral (select
     v.defaults || case when b.arguments -> 'attributes' = '{}' then i.state else mutirao.renamed(i.state, b.arguments -> 'attributes') end as state,

@@ -36,7 +36,8 @@ begin
     join mutirao.rule r on r.version = i.version and r.task = j.task
     where i.id = any (instances) and i.hold is null and (j.failures = 0 or j.by_clock or r.by_clock) and j.status in ('ready', 'waiting')),
   moved as (
-    update mutirao.job j set due_at = w.due_at, by_clock = w.by_clock, status = case when w.due_at is null then 'ready' else 'waiting' end::mutirao.job_status
+    update mutirao.job j set due_at = w.due_at, by_clock = w.by_clock, status = case when w.due_at is null then 'ready' else 'waiting' end::mutirao.job_status,
+      ready_at = case when w.due_at is null and j.status = 'waiting' then mutirao.now() else j.ready_at end
     from wanted w where j.id = w.id and j.status in ('ready', 'waiting') and (j.by_clock <> w.by_clock or j.due_at is distinct from w.due_at
       and not coalesce(j.by_clock and greatest(j.due_at, w.due_at) <= mutirao.now() and j.due_at is not null, false))
     returning j.due_at, j.flow)

@@ -76,12 +76,16 @@ return array(
   select j.worker from mutirao.job j where j.status = 'running' and j.lease_until > mutirao.now() and j.task = workers_of.task and j.worker is not null
   order by 1 limit 20);
 
+create or replace function mutirao.run_words(number text) returns text
+language sql immutable
+return case number when '1' then 'one of it runs' else number || ' of it run' end;
+
 create or replace function mutirao.limit_words(used jsonb) returns text
 language sql stable
 return case used ->> 'keeps_back'
-  when 'at_once' then format('%s of it run already, and no more may at once', used ->> 'at_once')
+  when 'at_once' then format('%s already, and no more may at once', mutirao.run_words(used ->> 'at_once'))
   when 'per_second' then format('no more than %s of it may begin in a second; the next in %s', used ->> 'per_second', mutirao.span_words((used ->> 'opens_at')::timestamptz - mutirao.now()))
-  when 'each' then format('%s of it run already for %s = %s, and no more may at once', used ->> 'each', used ->> 'per', used ->> 'value') end;
+  when 'each' then format('%s already for %s = %s, and no more may at once', mutirao.run_words(used ->> 'each'), used ->> 'per', used ->> 'value') end;
 comment on function mutirao.limit_words(jsonb) is 'Which limit keeps a job back, from what mutirao.limit_of answers.';
 
 create or replace function mutirao.absence_words(task int) returns text
@@ -97,9 +101,9 @@ declare
   at timestamptz := mutirao.now();
   most int := 1000;
   tries int := coalesce(r.retries, 3) + 1;
-  age text := mutirao.span_words(at - j.created_at);
+  age text := mutirao.span_words(at - coalesce(j.ready_at, j.created_at));
   error text := mutirao.error_words(j.error);
-  facts jsonb := jsonb_strip_nulls(jsonb_build_object('id', j.id, 'status', j.status, 'created_at', j.created_at, 'priority', j.priority, 'attempt', j.attempt, 'worker', j.worker,
+  facts jsonb := jsonb_strip_nulls(jsonb_build_object('id', j.id, 'status', j.status, 'created_at', j.created_at, 'ready_at', j.ready_at, 'priority', j.priority, 'attempt', j.attempt, 'worker', j.worker,
     'lease_until', j.lease_until, 'deadline_at', j.deadline_at, 'due_at', j.due_at, 'failures', j.failures, 'tries', tries, 'error', nullif(error, ''), 'cause', j.cause));
   workers text[];
   ahead bigint;

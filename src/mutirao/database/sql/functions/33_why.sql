@@ -109,6 +109,22 @@ language sql stable as $$
   where w.kind = 'now' and j.instance = w.instance and t.name <> all (names || '_EXCPT'::text)
 $$;
 
+-- In the past, of a task that the version which the row went by lacks, while another version has it.
+create or replace function mutirao.why_absent(w mutirao.work, task text, at bigint) returns mutirao.explanation
+language plpgsql stable as $$
+declare
+  e mutirao.explanation;
+begin
+  e.task := task;
+  e.stands := 'absent';
+  e.fired := mutirao.last_firing(w.instance, (select t.id from mutirao.task t where t.flow = w.flow and t.name = why_absent.task), at, true);
+  e.answer := format('%s is no task of %s%s%s', task, mutirao.version_words(w.version),
+    (select format('; row %s removed its job %s', r.id, j ->> 'job') from mutirao.trace r, jsonb_array_elements(r.note -> 'removed') j
+     where r.instance = w.instance and r.id = why_absent.at and j ->> 'task' = why_absent.task limit 1),
+    coalesce('; it ' || mutirao.firing_words(e.fired), '; it had never fired'));
+  return e;
+end $$;
+
 create or replace function mutirao.why_final(r mutirao.rule, w mutirao.work, v mutirao.version, tree jsonb) returns mutirao.explanation
 language plpgsql stable as $$
 declare
@@ -191,6 +207,9 @@ begin
   names := array(select t.name from mutirao.rule x join mutirao.task t on t.id = x.task where x.version = v.id and t.name <> '_FINAL' order by x.position);
   if task = 'final' and 'final' <> all (names) then
     task := '_FINAL';
+  elsif at is not null and task <> all (names || '_FINAL'::text) and exists (select from mutirao.task t where t.flow = w.flow and t.name = why.task) then
+    return next mutirao.why_absent(w, task, at);
+    return;
   elsif task <> all (names || '_FINAL'::text) then
     perform mutirao.refuse('unknown_task', format('%s has no task "%s"; %s', mutirao.version_words(v.id), task,
       coalesce('did you mean "' || mutirao.nearest_name(task, names) || '"?', 'it has ' || array_to_string(names, ', '))));
