@@ -128,8 +128,8 @@ begin
     from told t where i.id = t.instance
     returning i.id, i.status)
   insert into mutirao.trace (instance, id, flow, version, kind, job, task, cause, status, writer, note, at)
-  select r.instance, nextval('mutirao.trace_id'), r.flow, v.id, 'removed', r.id, r.task, r.cause, i.status, writer, jsonb_build_object('version', v.number), mutirao.now()
-  from (select * from removed order by id) r join left_over i on i.id = r.instance;
+  select r.instance, nextval('mutirao.trace_id'), r.flow, v.id, 'removed', r.id, r.task, r.cause, r.left_as, writer, jsonb_build_object('version', v.number), mutirao.now()
+  from (select r.*, i.status as left_as from removed r join left_over i on i.id = r.instance order by r.id) r;
 end $$;
 comment on function mutirao.remove_jobs(bigint[], mutirao.version, text) is 'Removes what nobody has claimed of tasks that the version does not have. The instances must be locked.';
 
