@@ -202,7 +202,7 @@ class Engine:
     async def until_caught_up(self) -> None:
         """Ticks until no live flow has a version that the clock must still look after.
 
-        It is sure of that only when all transactions older than the version have ended, those of other databases too.
+        It is sure of that only when all transactions of this database that are older than the version have ended.
         """
         while await self.rows("select from mutirao.recheck"):
             await self.tick()

@@ -3,6 +3,7 @@
 import pytest
 from batch_driver import count, drive, step
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
+from psycopg.types.json import Jsonb
 
 LATER = "update f.wed_trig set cpred = $$a = 'over'$$ where cfinal"
 
@@ -144,6 +145,23 @@ async def test_one_that_reopens_is_exported_no_more(engine: Engine) -> None:
     await drive(engine, await look(engine))
     assert await engine.status(done) == "open.exception"
     assert await engine.rows("select instance from mutirao.exported") == [(over,)]
+
+
+async def test_clocks_rest_between_its_steps_and_who_steps_it_by_hand_does_not(engine: Engine) -> None:
+    await live(engine, *["done"] * 3)
+    await engine.rows(LATER)
+    batch = await look(engine)
+    await engine.rows("select mutirao.turn_clock(1, 'batches')")
+    assert await engine.one("select rest_until > made_at from mutirao.batch") is True
+    await engine.rows("update mutirao.batch set rest_until = clock_timestamp() + interval '1 hour'")
+    next_in = "select done -> 'batches', next_at - mutirao.now() > interval '50 minutes' from mutirao.turn_clock(1, 'batches')"
+    assert await engine.rows(next_in) == [(0, True)]
+    other = await engine.start("f")
+    cancel = await engine.one("select mutirao.make_batch('cancel', %s)", Jsonb({"ids": [other]}))
+    await engine.tick()
+    assert (await count(engine, cancel)).status == "finished"
+    assert (await count(engine, batch)).done == 1
+    assert await drive(engine, batch, 1) == ("finished", None, 3, 0, 0)
 
 
 async def test_the_clock_does_all_of_it(engine: Engine) -> None:

@@ -202,7 +202,7 @@ async def test_a_thousand_jobs_are_removed_before_all_instances_have_followed(en
     await engine.start_many("f", [{"a": "y"}] * 99)
     await engine.rows("delete from f.wed_trig where trname = 'go'")
     for left in (60, 20, 0):
-        await engine.rows("select * from mutirao.turn_clock(40, 'versions')")
+        await engine.rows("select * from mutirao.turn_clock(40)")
         assert await engine.one("select count(*) from f.job_pool where trname = 'go'") == left
     assert await engine.one("select count(distinct version) from mutirao.instance") == 2
     await engine.until_caught_up()

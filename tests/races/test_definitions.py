@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from driver import Engine, document, fresh_engine  # noqa: F401 gives the fixture `engine`
 from probe import at_once, run, session
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 ADD = "insert into f.wed_trig (trname, cpred) values (%s, $$a <> 'done'$$)"
@@ -120,3 +121,63 @@ async def test_eight_flows_that_share_their_conditions_are_made_at_once(engine: 
     )
     for n in range(8):
         assert await engine.jobs(await engine.start(f"p{n}")) == {"t0": "ready"}
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_a_transaction_of_another_database_is_not_waited_for(engine: Engine, writes: bool) -> None:
+    instance = await live(engine)
+    elsewhere = make_conninfo(engine.url, dbname="postgres")
+    async with await psycopg.AsyncConnection.connect(elsewhere) as other:
+        await run(other, "select pg_current_xact_id()" if writes else "select 1")
+        await engine.rows(ADD, "more")
+        await engine.tick()
+        await engine.tick()
+        assert await engine.rows("select from mutirao.recheck") == []
+    assert await engine.jobs(instance) == {"go": "ready", "stay": "ready", "more": "ready"}
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_a_transaction_of_this_database_is_waited_for(engine: Engine, writes: bool) -> None:
+    await live(engine)
+    async with session(engine) as other:
+        await run(other, "select pg_current_xact_id()" if writes else "select 1")
+        await engine.rows(ADD, "more")
+        await engine.tick()
+        await engine.tick()
+        assert await engine.rows("select from mutirao.recheck") == [()]
+    await engine.tick()
+    assert await engine.rows("select from mutirao.recheck") == []
+
+
+async def test_a_pass_goes_on_page_by_page_and_comes_back_to_what_it_skipped(engine: Engine) -> None:
+    instance = await live(engine)
+    await engine.apply("other", {"a": 1}, {"go": "a = 1"})
+    await engine.start_many("other", [{}] * 5000)
+    last = await engine.start("f")
+    version = "select version from mutirao.recheck"
+    await engine.until_caught_up()
+    async with session(engine) as writer:
+        await engine.rows(ADD, "more")
+        await run(writer, "select from mutirao.instance where id = %s for update", instance)
+        step = f"select looked, is_midway from mutirao.look_again_at(({version}), 100)"
+        assert await at_once(engine, step) == [(0, True)]
+        assert await engine.one("select after from mutirao.recheck") == 5000
+        assert await at_once(engine, step) == [(1, False)]
+        await writer.commit()
+    await engine.until_caught_up()
+    for each in (instance, last):
+        assert await engine.jobs(each) == {"go": "ready", "stay": "ready", "more": "ready"}
+
+
+async def test_clocks_rest_after_a_step_and_who_turns_by_hand_does_not(engine: Engine) -> None:
+    await live(engine)
+    await engine.until_caught_up()
+    turn = "select (done -> 'versions')::int, next_at > mutirao.now() from mutirao.turn_clock(500, 'versions')"
+    await engine.rows("delete from mutirao.rest")
+    await engine.rows(ADD, "more")
+    assert await engine.rows(turn) == [(1, True)]
+    assert await engine.one("select count(*) from mutirao.rest") == 1
+    await engine.rows("update mutirao.rest set until = clock_timestamp() + interval '1 hour'")
+    await engine.rows(ADD, "most")
+    assert await engine.rows(turn) == [(0, True)]
+    assert (await engine.tick())[2] == 1

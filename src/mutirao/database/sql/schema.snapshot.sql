@@ -286,6 +286,7 @@ CREATE TABLE mutirao.batch (
     stepped_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
     note text,
+    rest_until timestamp with time zone,
     CONSTRAINT batch_status_check CHECK ((status = ANY (ARRAY['running'::text, 'stopped'::text, 'finished'::text, 'failed'::text])))
 );
 
@@ -304,6 +305,8 @@ COMMENT ON COLUMN mutirao.batch.total IS 'How many the filter chose when it was 
 COMMENT ON COLUMN mutirao.batch.skipped IS 'There was nothing to do: it had ended, or did not fit the filter any more, when its turn came.';
 
 COMMENT ON COLUMN mutirao.batch.note IS 'The error that made it fail, or who stopped it.';
+
+COMMENT ON COLUMN mutirao.batch.rest_until IS 'Until when, by the real clock, no clock takes the next step. Whoever steps it by hand does.';
 
 CREATE TABLE mutirao.attribute (
     version integer NOT NULL,
@@ -659,19 +662,6 @@ COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a stat
 
 COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
 
-CREATE TABLE mutirao.recheck (
-    version integer NOT NULL,
-    flow integer NOT NULL,
-    after bigint DEFAULT 0 NOT NULL,
-    waits_for text[],
-    sure boolean DEFAULT false NOT NULL,
-    again boolean DEFAULT false NOT NULL
-);
-
-COMMENT ON TABLE mutirao.recheck IS 'New versions of live flows, whose open instances the clock still has to look at; `after` is how far it has come.';
-
-COMMENT ON COLUMN mutirao.recheck.waits_for IS 'The transactions that ran when a clock first saw the version: they may still write by the one before.';
-
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -854,6 +844,22 @@ CREATE TABLE mutirao.program (
 
 COMMENT ON TABLE mutirao.program IS 'Whose functions the database has: the version of the program that wrote them, and the SHA-256 of their files.';
 
+CREATE TABLE mutirao.recheck (
+    version integer NOT NULL,
+    flow integer NOT NULL,
+    after bigint DEFAULT 0 NOT NULL,
+    waits_for text[],
+    sure boolean DEFAULT false NOT NULL,
+    again boolean DEFAULT false NOT NULL,
+    skipped bigint
+);
+
+COMMENT ON TABLE mutirao.recheck IS 'New versions of live flows, whose open instances the clock still has to look at; `after` is how far it has come.';
+
+COMMENT ON COLUMN mutirao.recheck.waits_for IS 'The transactions that ran when a clock first saw the version: they may still write by the one before.';
+
+COMMENT ON COLUMN mutirao.recheck.skipped IS 'The first instance that was being written when this pass came to it.';
+
 CREATE TABLE mutirao.refusal (
     code text NOT NULL,
     sqlstate text NOT NULL,
@@ -862,6 +868,13 @@ CREATE TABLE mutirao.refusal (
 );
 
 COMMENT ON TABLE mutirao.refusal IS 'Every refusal the engine makes. MU1xx: the author of a flow must act; MU2xx: the caller; MU3xx: the operator. Codes never change.';
+
+CREATE TABLE mutirao.rest (
+    duty text NOT NULL,
+    until timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.rest IS 'Duties of clocks that leave time to the work: until when, by the real clock, no clock takes them up.';
 
 CREATE TABLE mutirao.search (
     flow integer NOT NULL,
@@ -985,6 +998,9 @@ ALTER TABLE ONLY mutirao.refusal
 
 ALTER TABLE ONLY mutirao.refusal
     ADD CONSTRAINT refusal_sqlstate_key UNIQUE (sqlstate);
+
+ALTER TABLE ONLY mutirao.rest
+    ADD CONSTRAINT rest_pkey PRIMARY KEY (duty);
 
 ALTER TABLE ONLY mutirao.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (flow, status);

@@ -61,54 +61,103 @@ begin
 end $$;
 comment on function mutirao.end_leases(int) is 'Takes jobs away from workers that let their lease or their timeout pass.';
 
--- Open instances of a live flow follow its newest version. A pass goes by id and skips what is being written at the moment; a writer
--- that began before the version was made may still start an instance by the old one. So the last pass is one that started when
--- every transaction had ended that ran when the version was first seen (`sure`), and skipped nothing.
-create or replace function mutirao.look_again(room int) returns int
+-- Open instances of a live flow follow its newest version. A pass goes by id, some thousand instances of all flows at a time, and skips what
+-- is being written at the moment; a writer that began before the version was made may still start an instance by the old one. So the
+-- last pass is one that started when every transaction had ended that ran when the version was first seen (`sure`); it goes back to
+-- the first instance it skipped until it skips none.
+create or replace function mutirao.look_again(room int, out looked int, out is_midway boolean)
+language plpgsql as $$
+declare
+  began timestamptz := clock_timestamp();
+  one int;
+  step record;
+begin
+  looked := 0;
+  is_midway := false;
+  for one in select r.version from mutirao.recheck r order by r.version for update skip locked loop
+    loop
+      if looked >= room or clock_timestamp() - began > interval '30 milliseconds' then
+        is_midway := true;
+        return;
+      end if;
+      step := mutirao.look_again_at(one, room - looked);
+      looked := looked + step.looked;
+      exit when not step.is_midway;
+    end loop;
+  end loop;
+end $$;
+
+-- Only sessions of this database count, and none of the server's own, such as autovacuum: they have no user. What else they are, a plain
+-- role is not told of the sessions of others. One that has just come or gone counts.
+create or replace function mutirao.is_own_session(session int) returns boolean
+language sql stable
+return coalesce((select a.datid = (select d.oid from pg_catalog.pg_database d where d.datname = current_database()) and a.usesysid is not null
+  from pg_catalog.pg_stat_activity a where a.pid = session), true);
+
+create or replace function mutirao.transactions_here() returns text[]
+language sql stable
+return array(select l.virtualtransaction from pg_catalog.pg_locks l
+  where l.locktype = 'virtualxid' and l.pid <> pg_backend_pid() and mutirao.is_own_session(l.pid));
+comment on function mutirao.transactions_here() is 'The transactions that others have open in this database.';
+
+create or replace function mutirao.is_older_open(made_in xid8) returns boolean
+language sql stable
+return pg_snapshot_xmin(pg_current_snapshot()) <= made_in and exists (
+  select from pg_snapshot_xip(pg_current_snapshot()) x(id) join pg_catalog.pg_locks l on l.locktype = 'transactionid' and l.granted and l.transactionid = x.id::xid
+  left join pg_catalog.pg_prepared_xacts p on l.pid is null and p.transaction = l.transactionid
+  where x.id <= made_in and case when l.pid is null then p.database = current_database() else mutirao.is_own_session(l.pid) end);
+comment on function mutirao.is_older_open(xid8) is 'Whether a transaction of this database, prepared ones too, is open that began to write no later than this one.';
+
+create or replace function mutirao.look_again_at(version int, room int, out looked int, out is_midway boolean)
 language plpgsql as $$
 declare
   c mutirao.recheck;
-  looked int := 0;
-begin
-  for c in select r.* from mutirao.recheck r order by r.version for update skip locked loop
-    exit when looked >= room;
-    looked := looked + mutirao.look_again_at(c, room - looked);
-  end loop;
-  return looked;
-end $$;
-
-create or replace function mutirao.look_again_at(c mutirao.recheck, room int) returns int
-language plpgsql as $$
-declare
   v mutirao.version;
-  behind bigint[];
+  page record;
+  locked bigint[];
 begin
+  looked := 0;
+  is_midway := false;
+  select * into c from mutirao.recheck r where r.version = look_again_at.version;
   select x.* into v from mutirao.flow f join mutirao.version x on x.id = f.version where f.id = c.flow;
   if v.id <> c.version then
     delete from mutirao.recheck r where r.version = c.version;  -- the newer one has a row of its own
-    return 0;
+    return;
   end if;
   if c.after = 0 then
-    c.waits_for := coalesce(c.waits_for, array(select l.virtualtransaction from pg_locks l where l.locktype = 'virtualxid' and l.pid <> pg_backend_pid()));
-    c.sure := pg_snapshot_xmin(pg_current_snapshot()) > v.made_in
-      and not exists (select from pg_locks l where l.locktype = 'virtualxid' and l.virtualtransaction = any (c.waits_for));
+    perform pg_stat_clear_snapshot();  -- who is there is otherwise remembered until the transaction ends
+    c.waits_for := coalesce(c.waits_for, mutirao.transactions_here());
+    c.sure := not exists (select from pg_catalog.pg_locks l where l.locktype = 'virtualxid' and l.virtualtransaction = any (c.waits_for))
+      and not mutirao.is_older_open(v.made_in);
     if c.again and not c.sure then
-      return 0;  -- one pass has been made; the next is the last, when it can be
+      return;  -- one pass has been made; the next is the last, when it can be
     end if;
   end if;
-  select array_agg(x.id order by x.id) into behind from (
-    select i.id from mutirao.instance i where i.flow = c.flow and i.id > c.after and i.version <> v.id order by i.id limit room for no key update skip locked) x;
-  if behind is not null then
-    perform mutirao.follow(behind, v.id);
-  elsif c.sure and not exists (select from mutirao.instance i where i.flow = c.flow and i.version <> v.id) then
+  select max(x.id) as last, count(*) = 5000 as is_full, (array_agg(x.id order by x.id) filter (where x.flow = c.flow and x.version <> v.id))[:room] as behind into page
+  from (select i.id, i.flow, i.version from mutirao.instance i where i.id > c.after order by i.id limit 5000) x;
+  if page.behind is not null then
+    locked := array(select i.id from mutirao.instance i where i.id = any (page.behind) order by i.id for no key update skip locked);
+    c.skipped := least(c.skipped, (select min(n) from unnest(page.behind) n where n <> all (locked)));
+    locked := array(select i.id from mutirao.instance i where i.id = any (locked) and i.version <> v.id order by i.id);
+    perform mutirao.follow(locked, v.id);
+    looked := cardinality(locked);
+  end if;
+  is_midway := page.is_full or coalesce(cardinality(page.behind) = room, false);
+  if is_midway then
+    c.after := case when cardinality(page.behind) = room then page.behind[room] else page.last end;
+  elsif c.sure and c.skipped is null then
     delete from mutirao.recheck r where r.version = c.version;
     perform mutirao.look_at_closed(v);
-    return 0;
+    return;
+  elsif c.sure then
+    c.after := c.skipped - 1;
+    c.skipped := null;
   else
+    c.after := 0;
     c.again := true;
+    c.skipped := null;
   end if;
-  update mutirao.recheck r set after = coalesce(behind[cardinality(behind)], 0), waits_for = c.waits_for, sure = c.sure, again = c.again where r.version = c.version;
-  return coalesce(cardinality(behind), 0);
+  update mutirao.recheck r set after = c.after, waits_for = c.waits_for, sure = c.sure, again = c.again, skipped = c.skipped where r.version = c.version;
 end $$;
 
 -- Each duty is a function mutirao.clock_<duty>(room), which answers how much it did and when there is something to do again.
@@ -126,15 +175,31 @@ begin
   next_at := (select min(j.lease_until) from mutirao.job j where j.status = 'running');
 end $$;
 
+-- A duty that is not urgent and would take as much as it gets leaves most of the time to the work: all clocks together rest. Measured by the
+-- real clock, since it is the real machine that is kept free.
+create or replace function mutirao.rest(duty text, pause interval) returns interval
+language sql as $$
+  insert into mutirao.rest as r (duty, until) values (rest.duty, clock_timestamp() + pause) on conflict (duty) do update set until = excluded.until
+  returning pause
+$$;
+
 create or replace function mutirao.clock_versions(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
+declare
+  began timestamptz := clock_timestamp();
+  again record;
 begin
   -- Their instances are locked meanwhile: so few that nobody waits for long, even where each raises and is looked into by itself.
-  room := least(room, 200);
+  room := least(room, 100);
   done := mutirao.sweep_gone(room);
   done := done + mutirao.sweep_strays(room - done);
-  done := done + mutirao.look_again(room - done);
-  next_at := case when done > 0 then mutirao.now() when exists (select from mutirao.recheck) then mutirao.now() + interval '1 second' end;
+  again := mutirao.look_again(room - done);
+  done := done + again.looked;
+  if done > 0 or again.is_midway then
+    next_at := mutirao.now() + mutirao.rest('versions', 4 * (clock_timestamp() - began));
+  elsif exists (select from mutirao.recheck) then
+    next_at := mutirao.now() + interval '1 second';
+  end if;
 end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
@@ -152,7 +217,11 @@ begin
   end if;
   done := '{}';
   foreach each in array case when duty is null then mutirao.clock_duties() else array[duty] end loop
-    execute format('select * from mutirao.clock_%s($1)', each) into answer using room;
+    -- Who turns all of it by hand does not rest.
+    select 0 as done, mutirao.now() + (r.until - clock_timestamp()) as next_at into answer from mutirao.rest r where r.duty = turn_clock.duty and r.until > clock_timestamp();
+    if not found then
+      execute format('select * from mutirao.clock_%s($1)', each) into answer using room;
+    end if;
     done := done || jsonb_build_object(each, answer.done);
     -- What is due but in somebody's hands is not asked for without end.
     next_at := least(next_at, case when answer.done = 0 and answer.next_at is not null then greatest(answer.next_at, mutirao.now() + interval '100 milliseconds') else answer.next_at end);

@@ -151,12 +151,18 @@ end $$;
 comment on function mutirao.step_batch(bigint, int) is
   'Takes a running batch one step further, in one short transaction. Answers to how many instances it came; null when it is not running, or another is at it.';
 
+-- Not at full speed: a batch is there to be done, not to be in the way. One that nobody asked for rests nine times as long as a step took.
 create or replace function mutirao.clock_batches(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 declare
-  longest_ago bigint := (select x.id from mutirao.batch x where x.status = 'running' order by x.stepped_at limit 1 for update skip locked);
+  began timestamptz := clock_timestamp();
+  b record;
 begin
-  done := coalesce(mutirao.step_batch(longest_ago, room), 0);
-  -- Not at full speed: a batch is there to be done, not to be in the way.
-  next_at := case when exists (select from mutirao.batch x where x.status = 'running') then mutirao.now() + interval '50 milliseconds' end;
+  select x.id, k.made_by = 'turn_clock' as rests into b from mutirao.batch x join mutirao.batch_kinds() k on k.kind = x.kind
+  where x.status = 'running' and coalesce(x.rest_until <= began, true) order by x.stepped_at limit 1 for update of x skip locked;
+  done := coalesce(mutirao.step_batch(b.id, room), 0);
+  if b.rests then
+    update mutirao.batch x set rest_until = clock_timestamp() + 9 * (clock_timestamp() - began) where x.id = b.id;
+  end if;
+  next_at := mutirao.now() + (select min(greatest(x.rest_until - clock_timestamp(), interval '50 milliseconds')) from mutirao.batch x where x.status = 'running');
 end $$;
