@@ -1,6 +1,6 @@
 """Batches: one thing done to all instances that a filter chooses; and migrations, which are batches too.
 
-A batch is driven by whoever is there: the clocks, and `drive_batch` beside them. Its rules are in sql/functions/16_batch.sql.
+A batch is driven by whoever is there: the clocks, and `drive_batch` beside them. Its rules are in sql/functions/23_batch.sql.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""One person's data: which instances keep it, and erasing it there. What is done is in sql/functions/43_erase.sql."""
+"""One person's data: which instances keep it, and erasing it there. What is done is in sql/functions/33_erase.sql."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass

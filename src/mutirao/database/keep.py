@@ -1,6 +1,6 @@
 """What the engine keeps and for how long: retention, export, erasing, limits of size.
 
-Its rules are in sql/functions/21_retention.sql and 41 to 43.
+Its rules are in sql/functions/30_retention.sql and 41 to 43.
 """
 
 from collections.abc import Callable, Sequence

@@ -106,7 +106,7 @@ begin
   return b;
 end $$;
 
--- A batch that only who defines can make is only theirs to stop and to take up. Clocks drive it whatever role they have (16_batch.sql).
+-- A batch that only who defines can make is only theirs to stop and to take up. Clocks drive it whatever role they have (23_batch.sql).
 create or replace function mutirao.check_level(b mutirao.batch) returns void
 language plpgsql stable as $$
 declare

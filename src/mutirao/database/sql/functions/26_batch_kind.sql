@@ -1,4 +1,4 @@
--- What is done to the instances of a batch, by kind. 16_batch.sql says what is asked of these functions.
+-- What is done to the instances of a batch, by kind. 23_batch.sql says what is asked of these functions.
 
 create or replace function mutirao.batch_cancel(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 language plpgsql as $$

@@ -1,8 +1,8 @@
 -- Why an instance moves or does not: for each task whether its condition holds, what its job waits for, and what fired it last.
 --
---   moment     how the instance stands, or stood at a row of its trace       31_why_moment.sql
---   condition  each condition on that state, part by part                    30_why_condition.sql
---   job        what a pending job waits for                                  32_why_job.sql
+--   moment     how the instance stands, or stood at a row of its trace       35_why_moment.sql
+--   condition  each condition on that state, part by part                    34_why_condition.sql
+--   job        what a pending job waits for                                  36_why_job.sql
 --
 -- Nothing here writes: it may be asked of a standby.
 

@@ -199,8 +199,8 @@ begin
     delete from mutirao.job j using mutirao.migrated_jobs(b, v.id, instances, ours) m where m.goes and j.id = m.job)
   select array_agg(m.job), array_agg(m.becomes) into jobs, becomes from mutirao.migrated_jobs(b, v.id, instances, ours) m where not m.goes and m.job = any (ours);
   -- By way of numbers that no task has: two tasks may change places, and (instance, task) is unique.
-  update mutirao.job j set task = -m.becomes, slot = (select coalesce(i.state ->> h.per, '') from mutirao.throttle h where h.task = m.becomes)
-  from unnest(jobs, becomes) m(job, becomes), mutirao.instance i where j.id = m.job and j.task <> m.becomes and i.id = j.instance;
+  update mutirao.job j set task = -m.becomes, slot = null
+  from unnest(jobs, becomes) m(job, becomes) where j.id = m.job and j.task <> m.becomes;
   update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
   -- How it is tried is the version's to say. A lease that has begun is left as it is.
   update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock,
@@ -240,6 +240,7 @@ begin
     perform mutirao.move_jobs(b, v, moving, ours);
     perform mutirao.keep_strays(moving, v);
     perform mutirao.settle(work, array[v.id], null, looked);
+    perform mutirao.reslot(moving);
     perform mutirao.show_exceptions(moving);
     perform mutirao.make_searchable(moving);
     perform mutirao.wake(array[b.flow]);

@@ -1,4 +1,4 @@
--- Dropping finished instances by hand, as a batch: recorded, stopped and resumed like any other (16_batch.sql).
+-- Dropping finished instances by hand, as a batch: recorded, stopped and resumed like any other (23_batch.sql).
 
 create or replace function mutirao.batch_drop(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 language plpgsql as $$

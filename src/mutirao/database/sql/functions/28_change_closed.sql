@@ -1,7 +1,7 @@
 -- Finished instances of a live flow under a new version: one that had completed reopens if it would not be final by the new version.
 --
 -- Done when all open instances have followed, since until then one may still close by a version before. It is a batch of kind `look`
--- (16_batch.sql), so it can be watched, stopped and taken up again, and only made where a version can tell otherwise about the end than one
+-- (23_batch.sql), so it can be watched, stopped and taken up again, and only made where a version can tell otherwise about the end than one
 -- before it: whoever adds a task does not have a million finished instances looked at. A newer version makes a batch of its own.
 
 -- The same compiled condition means the same text over attributes of the same types.

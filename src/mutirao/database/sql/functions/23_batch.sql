@@ -15,7 +15,7 @@
 -- with fewer, until those that it concerns are found. Any other error ends the batch as `failed`; it can be resumed. Who makes batches from SQL of his own
 -- calls mutirao.new_batch.
 --
--- Its neighbours: which instances a filter chooses (27_batch_filter.sql), how a batch is made, stopped and resumed (25_batch_make.sql), what the
+-- Its neighbours: which instances a filter chooses (24_batch_filter.sql), how a batch is made, stopped and resumed (25_batch_make.sql), what the
 -- kinds do (26_batch_kind.sql).
 
 create or replace function mutirao.batch_kinds() returns table (kind text, acts_on text, most int, takes text[], made_by text)
