@@ -5,6 +5,7 @@ One server of each version is shared by all xdist workers of a run; its folder i
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -34,6 +35,9 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Begun in the background, we ignore Ctrl-C, and so would the commands that tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         # A worker's environment is a copy of ours, so all of them find the same folder.
         os.environ[_FOLDER] = tempfile.mkdtemp(prefix="mutirao-tests-", dir=quick_folder())

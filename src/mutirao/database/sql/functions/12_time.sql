@@ -68,7 +68,7 @@ comment on function mutirao.end_leases(int) is 'Takes jobs away from workers tha
 create or replace function mutirao.look_again(room int, out looked int, out is_midway boolean)
 language plpgsql as $$
 declare
-  began timestamptz := clock_timestamp();
+  began timestamptz := mutirao.stopwatch();
   one int;
   step record;
 begin
@@ -76,7 +76,7 @@ begin
   is_midway := false;
   for one in select r.version from mutirao.recheck r order by r.version for update skip locked loop
     loop
-      if looked >= room or clock_timestamp() - began > interval '30 milliseconds' then
+      if looked >= room or mutirao.stopwatch() - began > interval '30 milliseconds' then
         is_midway := true;
         return;
       end if;
@@ -179,14 +179,14 @@ end $$;
 -- real clock, since it is the real machine that is kept free.
 create or replace function mutirao.rest(duty text, pause interval) returns interval
 language sql as $$
-  insert into mutirao.rest as r (duty, until) values (rest.duty, clock_timestamp() + pause) on conflict (duty) do update set until = excluded.until
+  insert into mutirao.rest as r (duty, until) values (rest.duty, mutirao.stopwatch() + pause) on conflict (duty) do update set until = excluded.until
   returning pause
 $$;
 
 create or replace function mutirao.clock_versions(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 declare
-  began timestamptz := clock_timestamp();
+  began timestamptz := mutirao.stopwatch();
   again record;
 begin
   -- Their instances are locked meanwhile: so few that nobody waits for long, even where each raises and is looked into by itself.
@@ -196,7 +196,7 @@ begin
   again := mutirao.look_again(room - done);
   done := done + again.looked;
   if done > 0 or again.is_midway then
-    next_at := mutirao.now() + mutirao.rest('versions', 4 * (clock_timestamp() - began));
+    next_at := mutirao.now() + mutirao.rest('versions', 4 * (mutirao.stopwatch() - began));
   elsif exists (select from mutirao.recheck) then
     next_at := mutirao.now() + interval '1 second';
   end if;
@@ -218,7 +218,7 @@ begin
   done := '{}';
   foreach each in array case when duty is null then mutirao.clock_duties() else array[duty] end loop
     -- Who turns all of it by hand does not rest.
-    select 0 as done, mutirao.now() + (r.until - clock_timestamp()) as next_at into answer from mutirao.rest r where r.duty = turn_clock.duty and r.until > clock_timestamp();
+    select 0 as done, mutirao.now() + (r.until - mutirao.stopwatch()) as next_at into answer from mutirao.rest r where r.duty = turn_clock.duty and r.until > mutirao.stopwatch();
     if not found then
       execute format('select * from mutirao.clock_%s($1)', each) into answer using room;
     end if;

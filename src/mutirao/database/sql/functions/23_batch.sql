@@ -155,14 +155,14 @@ comment on function mutirao.step_batch(bigint, int) is
 create or replace function mutirao.clock_batches(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 declare
-  began timestamptz := clock_timestamp();
+  began timestamptz := mutirao.stopwatch();
   b record;
 begin
   select x.id, k.made_by = 'turn_clock' as rests into b from mutirao.batch x join mutirao.batch_kinds() k on k.kind = x.kind
   where x.status = 'running' and coalesce(x.rest_until <= began, true) order by x.stepped_at limit 1 for update of x skip locked;
   done := coalesce(mutirao.step_batch(b.id, room), 0);
   if b.rests then
-    update mutirao.batch x set rest_until = clock_timestamp() + 9 * (clock_timestamp() - began) where x.id = b.id;
+    update mutirao.batch x set rest_until = mutirao.stopwatch() + 9 * (mutirao.stopwatch() - began) where x.id = b.id;
   end if;
-  next_at := mutirao.now() + (select min(greatest(x.rest_until - clock_timestamp(), interval '50 milliseconds')) from mutirao.batch x where x.status = 'running');
+  next_at := mutirao.now() + (select min(greatest(x.rest_until - mutirao.stopwatch(), interval '50 milliseconds')) from mutirao.batch x where x.status = 'running');
 end $$;
