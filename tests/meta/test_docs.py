@@ -6,6 +6,7 @@
 ```sh, ```text        is for the reader only
 """
 
+import fcntl
 import os
 import re
 import subprocess
@@ -72,11 +73,13 @@ class Reader:
     def _type(self, command: str) -> None:
         if command.endswith("&"):
             words = ["sh", "-c", "exec " + command[:-1]]
-            process = subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE)
+            process = subprocess.Popen(
+                words, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
             self.beside.append(process)
             assert process.stdout is not None
             # It says so when it is ready; before that, a signal would only meet Python's own start.
-            assert any(b"ready" in line for line in process.stdout), f"{command} ended before it was ready"
+            assert any(b"is ready" in line for line in process.stdout), f"{command} ended before it was ready"
         else:
             self._run(["sh", "-c", command])
 
@@ -105,7 +108,8 @@ def test_every_listing_of_a_page_runs(page: Path, tmp_path: Path, database_url: 
     found = listings(page)
     unknown = [listing for listing in found if listing.language not in KNOWN]
     assert not unknown, f"{page.name}: what is a listing in {unknown[0].language!r}, line {unknown[0].line}?"
-    with reading(tmp_path, database_url) as reader:
+    with page.open() as same_page, reading(tmp_path, database_url) as reader:
+        fcntl.flock(same_page, fcntl.LOCK_EX)  # a page may name a port: it is read by one at a time
         for listing in found:
             reader.follow(listing)
         sql = "\n".join(listing.text for listing in found if listing.language == "sql")
