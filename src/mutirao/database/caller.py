@@ -1,5 +1,6 @@
 """How the typed faces of the engine call it: by the name of a query in sql/queries.sql."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
@@ -12,13 +13,13 @@ from mutirao.database.sql import query
 R = TypeVar("R")
 
 
-class Caller:
+class Caller(ABC):
     """Who calls is known by `name`; whoever inherits says where a connection comes from."""
 
     name: str
 
-    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        raise NotImplementedError
+    @abstractmethod
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]: ...
 
     async def _call(self, name: str, *values: Any) -> Any:
         """The single value that a query answers."""

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -36,13 +37,13 @@ _ROOMY = 2_000_000_000
 _FAST_AND_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 
 
-class Cloner:
+class Cloner(ABC):
     """Makes databases on a server, of a template that is built once per schema. Its names begin with `prefix`."""
 
     prefix = ""
 
-    def url(self, database: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def url(self, database: str) -> str: ...
 
     @asynccontextmanager
     async def clone(self) -> AsyncIterator[str]:
@@ -66,12 +67,12 @@ class Cloner:
         finally:
             await self._drop(name)
 
+    @abstractmethod
     async def _admin(self) -> AsyncConnection[Any]:
         """A connection as whoever makes the databases."""
-        raise NotImplementedError
 
-    async def _drop(self, name: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _drop(self, name: str) -> None: ...
 
     async def _clone_template(self, admin: AsyncConnection[Any], name: str) -> None:
         while True:

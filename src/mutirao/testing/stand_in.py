@@ -11,6 +11,7 @@ the first one given outermost; each steps aside when it has acted as often as it
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Call:
     time_out: Callable[[], None]
 
 
-class StandIn:
+class StandIn(ABC):
     """Acts so many `times`, or each time when that is None, then lets the real function do its work."""
 
     def __init__(self, what: str, task: TaskName, times: int | None) -> None:
@@ -82,8 +83,8 @@ class StandIn:
             return None
         return f"{self} {'acted only ' + _times(self.acted) if self.acted else 'never acted'}: the task did not run"
 
-    def act(self, call: Call) -> Acting:
-        raise NotImplementedError
+    @abstractmethod
+    def act(self, call: Call) -> Acting: ...
 
     def leave(self) -> None:
         """The worker is gone: let go of whoever still waits for something here."""
