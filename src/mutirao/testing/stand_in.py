@@ -86,7 +86,7 @@ class StandIn(ABC):
     @abstractmethod
     def act(self, call: Call) -> Acting: ...
 
-    def leave(self) -> None:
+    def leave(self) -> None:  # noqa: B027 most kinds hold nobody
         """The worker is gone: let go of whoever still waits for something here."""
 
 
