@@ -134,6 +134,7 @@ async def test_a_period_with_months_has_a_fixed_length(notes: Engine) -> None:
         ("keep('note', '1 day', null, 'burn')", "wrong_call", "burn"),
         ("limit_size('nowhere', 5)", "unknown_flow", "nowhere"),
         ("limit_size('note', 0)", "wrong_call", "1 byte"),
+        ("limit_size('note', trace => 0)", "wrong_call", "at least one row"),
     ],
 )
 async def test_a_rule_that_makes_no_sense_is_refused(notes: Engine, call: str, code: str, says: str) -> None:

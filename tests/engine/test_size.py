@@ -64,6 +64,29 @@ async def test_the_limit_of_a_flow_can_be_set_and_holds_from_the_next_write(lett
     assert len((await letters.state(instance))["text"]) == len(LARGE)
 
 
+async def test_a_trace_that_is_full_takes_no_more_from_outside(letters: Engine) -> None:
+    full = await letters.start("letter")
+    await letters.rows("select mutirao.limit_size('letter', trace => 3)")
+    for text in ("one", "two"):
+        await letters.set(full, text=text)
+    async with letters.refused("too_large", 'the trace has 3 rows, as many as flow "letter" allows'):
+        await letters.set(full, text="three")
+    await letters.turn([(await letters.take("letter", "write"), {"text": "", "sent": True})])
+    assert await letters.status(full) == "closed.completed"
+
+
+async def test_an_event_for_a_full_trace_is_refused_beside_one_that_is_taken(letters: Engine) -> None:
+    await letters.rows("select mutirao.start('letter', '{}', key => each) from unnest(array['full', 'free']) each")
+    await letters.rows("select mutirao.limit_size('letter', trace => 2)")
+    await letters.rows("select mutirao.send('letter', 'full', '{\"text\": \"one\"}')")
+    told = await letters.rows(
+        "select key, code from mutirao.send_many('letter', array['full', 'free'], "
+        'array[\'{"text": "two"}\', \'{"text": "two"}\']::jsonb[])'
+    )
+    assert dict(told)["full"] == "too_large"
+    assert dict(told).get("free") is None
+
+
 async def test_an_instance_that_is_too_large_by_a_new_limit_can_still_be_stopped(letters: Engine) -> None:
     instance = await letters.start("letter", text="x" * 5_000)
     await letters.rows("select mutirao.limit_size('letter', state => 1000)")

@@ -4,7 +4,9 @@ import pytest
 from command import answer, assert_refused, mutirao
 from command_flows import Order
 
+from mutirao.database.batch import Filter
 from mutirao.database.engine import Engine
+from mutirao.database.schedule import Schedule
 
 WHO = "the library in the harbour"
 
@@ -38,6 +40,20 @@ def test_found_erased_and_on_record(orders: str) -> None:
     assert run.returncode == 0, run
     assert answer("erase", "find", WHO, "--database", orders) == []
     assert "asked by letter" in mutirao("erase", "list", "--database", orders).stdout
+
+
+async def test_schedules_and_running_batches_that_hold_it_are_named(orders: str) -> None:
+    async with Engine(orders, upgrade=False) as engine:
+        await engine.schedules.put(Schedule("weekly", "order", "0 9 * * 1", state={"customer": WHO}))
+        await engine.schedules.put(Schedule("daily", "order", "0 9 * * *", state={"customer": "a school"}))
+        batch = await engine.make_batch("set", Filter(flow="order"), change={"customer": WHO})
+    found = mutirao("erase", "find", WHO, "--database", orders)
+    assert "Also in schedule weekly, which erasing leaves alone: mutirao schedule drop weekly" in found.stdout
+    assert f"Also in batch {batch.id}, which erasing leaves alone: mutirao batch stop {batch.id}" in found.stdout
+    assert "daily" not in found.stdout
+    run = mutirao("erase", "run", "the library in the", "--yes", "--database", orders)
+    assert "Also in schedule weekly" in run.stdout
+    assert run.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_an_instance_is_put_off(orders: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["instance", "start", "order", "--in", "soon"], "wrong_call", "write it as 90s, 15m, 2h or 3d"),
+        (["instance", "start", "order", "--in", "soon"], "wrong_call", "write it as 90d, 12h, 30min or 1y"),
         (["instance", "start", "order", "--at", "noon"], "wrong_call", "2031-12-24T18:00Z"),
         (["instance", "start", "order", "--at", "2031-12-24", "--in", "1h"], "wrong_call", "not both"),
         (["instance", "start", "order", "--key", "A", "--count", "2"], "wrong_call", "one key is one instance"),

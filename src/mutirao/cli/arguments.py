@@ -40,7 +40,8 @@ OfFlow = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="All 
 OfKey = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Of this flow, the one that has this key.")]
 
 StartedBefore = Annotated[
-    str | None, typer.Option("--started-before", metavar="TIME", help="Of these, started before 2031-12-24T18:00.")
+    str | None,
+    typer.Option("--started-before", metavar="TIME", help="Of these, started before 2031-12-24T18:00, or 90d ago."),
 ]
 
 StartedAfter = Annotated[

@@ -14,7 +14,7 @@ from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.erase import Erasure, Sought
-from mutirao.database.record import ErasureRecord, Instance
+from mutirao.database.record import ErasureRecord, Holder, Instance
 from mutirao.errors import RequestError
 
 app = typer.Typer(
@@ -42,22 +42,20 @@ def find_instances(
     Example: mutirao erase find ann@example.org
     """
 
-    async def look(engine: Engine) -> list[Instance]:
-        found, _ = await _found(engine, value, where, flow, quiet=json)
-        return [await engine.instance(number) for number in found[:_MOST]]
+    async def look(engine: Engine) -> tuple[list[Instance], list[Holder]]:
+        found, text = await _found(engine, value, where, flow, quiet=json)
+        return [await engine.instance(number) for number in found[:_MOST]], await engine.find_elsewhere(text)
 
-    found = visit(database, look, must_exist=True)
+    found, elsewhere = visit(database, look, must_exist=True)
     if json:
         return print_json(found)
-    if not found:
-        return console.print("No instance keeps it.", highlight=False)
-    listing = Listing("id", "flow", "status", "started", numbers=("id",), spare=("started",))
-    for each in found[:_LISTED]:
-        listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at))
-    console.print(listing)
+    if found:
+        console.print(_listing(found))
+    else:
+        console.print("No instance keeps it.", highlight=False)
     if len(found) > _LISTED:
         console.print(f"and {counted(len(found) - _LISTED, 'more', 'more')}; all of them: --json", style="dim")
-    return None
+    return _name(elsewhere)
 
 
 @app.command()
@@ -80,7 +78,7 @@ def run(
     Example: mutirao erase run ann@example.org --attribute name --reason "asked by letter" --yes
     """
 
-    async def act(engine: Engine) -> dict[int, str | None]:
+    async def act(engine: Engine) -> tuple[dict[int, str | None], list[Holder]]:
         found, text = await _found(engine, value, where, flow, quiet=json)
         if found and not yes:
             _confirm(len(found), drop=drop)
@@ -94,9 +92,9 @@ def run(
         if not found and attributes:
             await engine.erase([0], erasure)  # refuses what makes no sense
         with counting("Erasing", len(found), quiet=json) as advance:
-            return await engine.erase(found, erasure, advance)
+            return await engine.erase(found, erasure, advance), await engine.find_elsewhere(text)
 
-    answers = visit(database, act, must_exist=True)
+    answers, elsewhere = visit(database, act, must_exist=True)
     if json:
         return print_json([{"instance": number, "refused": refused} for number, refused in answers.items()])
     done = [number for number, refused in answers.items() if refused is None]
@@ -110,7 +108,8 @@ def run(
     if done:
         hint = "Backups, exported files, and the server's own logs still have it; they are for you to deal with."
         console.print(hint, style="dim", highlight=False)
-    if len(done) < len(answers):
+    _name(elsewhere)
+    if len(done) < len(answers) or elsewhere:
         raise typer.Exit(1)
     return None
 
@@ -139,6 +138,19 @@ def list_erasures(
         what = "all of it" if each.how == "drop" else ", ".join(each.attributes) or "words"
         listing.add_row(str(each.instance), each.flow, what, render.ago(each.at), each.writer, each.reason or "")
     return console.print(listing)
+
+
+def _listing(found: list[Instance]) -> Listing:
+    listing = Listing("id", "flow", "status", "started", numbers=("id",), spare=("started",))
+    for each in found[:_LISTED]:
+        listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at))
+    return listing
+
+
+def _name(elsewhere: list[Holder]) -> None:
+    for each in elsewhere:
+        way_out = f"mutirao schedule drop {each.name}" if each.what == "schedule" else f"mutirao batch stop {each.name}"
+        console.print(f"Also in {each.what} {each.name}, which erasing leaves alone: {way_out}", highlight=False)
 
 
 def _confirm(number: int, *, drop: bool) -> None:

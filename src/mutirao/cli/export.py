@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mutirao.cli.measure import read_moment
+from mutirao.cli.measure import read_past
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.session import visit
@@ -34,7 +34,7 @@ def export(
     """
 
     async def write(engine: Engine) -> Exported:
-        before = None if closed_before is None else read_moment(closed_before)
+        before = None if closed_before is None else read_past(closed_before)
         total = await engine.count_exportable(flow, before)
         with counting("Exporting", total, quiet=json) as advance:
             options = ExportOptions(flow=flow, folder=to, format=form, closed_before=before, drop=drop, report=advance)

@@ -128,18 +128,26 @@ def size(
     flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
     state: Annotated[str | None, typer.Option("--state", metavar="SIZE", help="Of a whole state, such as 2MB.")] = None,
     change: Annotated[str | None, typer.Option("--change", metavar="SIZE", help="Of one change.")] = None,
+    trace: Annotated[
+        int | None, typer.Option("--trace", metavar="ROWS", help="Of a trace, after which nothing is set from outside.")
+    ] = None,
     database: Database = None,
 ) -> None:
-    """Set how large a state and a change of a flow may be; what is larger is refused. Each is 1 MB unless set.
+    """Set how large a state, a change and a trace of a flow may be; what is larger is refused.
 
-    Example: mutirao flow size travel --state 2MB --change 500kB
+    Unless set, a state and a change have up to 1 MB each, and a trace 100,000 rows.
+
+    Example: mutirao flow size travel --state 2MB --change 500kB --trace 5000
     """
-    if state is None and change is None:
-        raise RequestError("wrong_call", "nothing to set: give --state SIZE, --change SIZE, or both")
+    if state is None and change is None and trace is None:
+        raise RequestError("wrong_call", "nothing to set: give --state SIZE, --change SIZE, --trace ROWS, or several")
     limits = {what: read_size(given) for what, given in (("state", state), ("change", change)) if given is not None}
+    told = [f"a {what} of at most {human_size(bytes_)}" for what, bytes_ in limits.items()]
+    if trace is not None:
+        limits["trace"] = trace
+        told.append(f"a trace of at most {trace:,} rows")
     visit(database, lambda engine: engine.limit_size(flow, **limits), must_exist=True)
-    told = " and ".join(f"a {what} of at most {human_size(bytes_)}" for what, bytes_ in limits.items())
-    console.print(f"{flow} takes {told} from now on.", highlight=False)
+    console.print(f"{flow} takes {' and '.join(told)} from now on.", highlight=False)
 
 
 def _verdict_line(verdict: Verdict) -> Text:

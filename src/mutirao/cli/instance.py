@@ -12,10 +12,10 @@ from rich.text import Text
 from mutirao.cli import render, steer
 from mutirao.cli.arguments import After, Assignments, At, FlowOption, InstanceId
 from mutirao.cli.assignment import read_assignments, search_text
-from mutirao.cli.due import read_due
 from mutirao.cli.invocation import calling
 from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
+from mutirao.cli.measure import read_due
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.reason import ways_out

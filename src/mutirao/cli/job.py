@@ -242,7 +242,7 @@ def _about(job: JobRecord) -> str:
         case "running":
             return f"at {job.worker}, leased until {render.moment(job.lease_until)}"
         case "waiting":
-            return f"again at {render.moment(job.due_at)}: {error}"
+            return f"again at {render.moment(job.due_at)}: {error}" if error else f"due at {render.moment(job.due_at)}"
         case _:
             return error
 

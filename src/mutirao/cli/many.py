@@ -11,8 +11,8 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from mutirao.cli.due import read_moment
 from mutirao.cli.invocation import Invocation
+from mutirao.cli.measure import read_past
 from mutirao.cli.output import console, counted, counting, progress
 from mutirao.database.batch import Batch, Filter
 from mutirao.database.engine import Engine
@@ -46,8 +46,8 @@ class Order:
 
 def choose(*, started_before: str | None, started_after: str | None, **said: Any) -> Filter:
     """The filter, with its times as people type them."""
-    before = None if started_before is None else read_moment("--started-before", started_before)
-    after = None if started_after is None else read_moment("--started-after", started_after)
+    before = None if started_before is None else read_past(started_before)
+    after = None if started_after is None else read_past(started_after)
     return Filter(started_before=before, started_after=after, **said)
 
 

@@ -1,4 +1,4 @@
-"""Times and sizes as people write them: `90d`, `36 hours`, `2031-12-24`, `2MB`."""
+"""Times and sizes as people write them: `90d`, `36 hours`, `2031-12-24T18:00`, `2MB`."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -23,16 +23,33 @@ def read_period(text: str) -> timedelta:
 
 
 def read_moment(text: str) -> datetime:
+    """A date or a time; without a zone, by the clock on the wall here."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise RequestError(
+            "wrong_call", f'"{text}" is no time: write it as 2031-12-24, 2031-12-24T18:00 or 2031-12-24T18:00Z'
+        ) from error
+
+
+def read_past(text: str) -> datetime:
     """A date, a time, or how long ago."""
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            return datetime.now(UTC) - read_period(text)
-        except (RequestError, OverflowError) as error:
-            message = f'"{text}" is no time: write it as 2031-12-24, 2031-12-24T18:00Z, or 90d for 90 days ago'
-            raise RequestError("wrong_call", message) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return datetime.now(UTC) - read_period(text)
+    except (RequestError, OverflowError):
+        return read_moment(text)
+
+
+def read_due(at: str | None, after: str | None) -> datetime | None:
+    """When it is due: at a time, or so long from now."""
+    if at is not None and after is not None:
+        raise RequestError("wrong_call", "give --at or --in, not both")
+    if after is None:
+        return None if at is None else read_moment(at)
+    try:
+        return datetime.now(UTC) + read_period(after)
+    except OverflowError as error:
+        raise RequestError("wrong_call", f'--in "{after}" is too far away') from error
 
 
 def read_size(text: str) -> int:

@@ -12,7 +12,7 @@ from mutirao.cli import render
 from mutirao.cli.arguments import Yes
 from mutirao.cli.listing import Listing
 from mutirao.cli.many import ask
-from mutirao.cli.measure import read_moment, read_period
+from mutirao.cli.measure import read_past, read_period
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.session import visit
@@ -104,7 +104,7 @@ def drop(
 
     Example: mutirao retention drop travel --closed-before 2031-01-01 --reason "the old shop"
     """
-    before = read_moment(closed_before)
+    before = read_past(closed_before)
 
     async def act(engine: Engine) -> Batch:
         chosen = Filter(flow=flow, status=f"closed.{status}" if status else None)

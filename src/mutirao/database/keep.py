@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from mutirao.database.batch import Batch, BatchCalls, Filter
 from mutirao.database.erase import Erasure, Sought, erase, find
 from mutirao.database.export import Exported, ExportOptions, count_exportable, export
-from mutirao.database.record import ErasureRecord, RetentionRecord
+from mutirao.database.record import ErasureRecord, Holder, RetentionRecord
 from mutirao.database.sql import query
 
 FINISHED = ("completed", "terminated", "aborted")
@@ -40,9 +40,11 @@ class KeepCalls(BatchCalls):
             row = await found.fetchone()
         return int(row[0]) if row else 0
 
-    async def limit_size(self, flow: str, *, state: int | None = None, change: int | None = None) -> None:
-        """Set how many bytes a state and a change of this flow may have."""
-        await self._call("limit_size", flow, state, change)
+    async def limit_size(
+        self, flow: str, *, state: int | None = None, change: int | None = None, trace: int | None = None
+    ) -> None:
+        """Set how many bytes a state and a change of this flow may have, and how many rows a trace."""
+        await self._call("limit_size", flow, state, change, trace)
 
     async def count_exportable(self, flow: str, closed_before: datetime | None = None) -> int:
         """How many finished instances of a flow are in no file yet."""
@@ -62,6 +64,10 @@ class KeepCalls(BatchCalls):
                 found += some
                 report(looked)
         return found
+
+    async def find_elsewhere(self, value: str) -> list[Holder]:
+        """Schedules and running batches that hold a value: erasing leaves them alone."""
+        return await self._rows(Holder, "find_elsewhere", [value])
 
     async def count_instances(self, flow: str | None = None) -> int:
         """How many instances there are, open and closed."""

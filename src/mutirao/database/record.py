@@ -211,6 +211,14 @@ class RetentionRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """What holds a value beside instances: a schedule or a batch, and its name."""
+
+    what: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ErasureRecord:
     """That something of an instance was erased, never what: attributes blanked, or the instance dropped."""
 

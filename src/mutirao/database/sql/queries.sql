@@ -124,8 +124,8 @@ select count(*) from mutirao.closed c
 where c.flow = %(flow)s and c.status = any (%(statuses)s::mutirao.instance_status[]) and c.closed_at < %(before)s and (not %(exported)s or exists (
   select from mutirao.exported e where e.flow = c.flow and e.status = c.status and e.closed_at = c.closed_at and e.instance = c.id))
 
--- limit_size: sets how large states and changes of a flow may be
-select mutirao.limit_size(%s, %s, %s)
+-- limit_size: sets how large states, changes and traces of a flow may be
+select mutirao.limit_size(%s, %s, %s, %s)
 
 -- flow_number: refuses a flow that is not there
 select mutirao.flow_number(%s)
@@ -142,6 +142,9 @@ select e.instance, f.name as flow, e.how, e.attributes, e.reason, e.writer, e.at
 -- count_instances: how many instances there are, of a flow or in all
 select (select count(*) from mutirao.instance i where %(flow)s::int is null or i.flow = %(flow)s)
   + (select count(*) from mutirao.closed c where %(flow)s::int is null or c.flow = %(flow)s)
+
+-- find_elsewhere: schedules and running batches that hold a value
+select what, name from mutirao.find_elsewhere(%s)
 
 -- begin_export: says that a file is about to be written
 select export, file from mutirao.begin_export(%s, %s, %s, %s)

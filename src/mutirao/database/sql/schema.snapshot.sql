@@ -571,10 +571,12 @@ CREATE TABLE mutirao.flow (
     created_at timestamp with time zone NOT NULL,
     state_limit integer DEFAULT 1000000 NOT NULL,
     change_limit integer DEFAULT 1000000 NOT NULL,
+    trace_limit integer DEFAULT 100000 NOT NULL,
     face integer DEFAULT 1 NOT NULL,
     CONSTRAINT flow_change_limit_check CHECK ((change_limit > 0)),
     CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text)),
-    CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0))
+    CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0)),
+    CONSTRAINT flow_trace_limit_check CHECK ((trace_limit > 0))
 );
 
 COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
@@ -586,6 +588,8 @@ COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
 COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
 
 COMMENT ON COLUMN mutirao.flow.state_limit IS 'Bytes of a state as the database holds it; mutirao.limit_size sets it, and the look has it built in.';
+
+COMMENT ON COLUMN mutirao.flow.trace_limit IS 'Rows in the trace of an instance, from which on nothing is set from outside any more. What its tasks write, the firing limit bounds.';
 
 COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views have: see mutirao.newest_face().';
 

@@ -62,7 +62,8 @@ comment on function mutirao.record_sql(int) is 'The column list that makes a ver
 -- Who migrates has the whole state tested as if it were a change, and writes none.
 create or replace function mutirao.size_sql(version int) returns text
 language sql stable as $$
-  select format('pg_column_size(x.state) <= %s and (pg_column_size(x.change) <= %s or x.kind = ''migrate'')', f.state_limit, f.change_limit)
+  select format('pg_column_size(x.state) <= %s and (pg_column_size(x.change) <= %s or x.kind = ''migrate'') and (x.kind <> ''set'' or not mutirao.trace_is_full(x.instance, %s))',
+    f.state_limit, f.change_limit, f.trace_limit)
   from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = size_sql.version
 $$;
 

@@ -95,6 +95,22 @@ end $$;
 comment on function mutirao.find_value(text, text, text, bigint, int) is
   'Which of the next instances keep a value, in their state, trace or jobs; with an attribute, those of which it is or was the value.';
 
+-- Blanking these would change what is started or done next, so whoever erases is told of them and decides.
+create or replace function mutirao.find_elsewhere(value text) returns table (what text, name text)
+language plpgsql stable security definer as $$
+declare
+  needle text;
+begin
+  if length(value) < 3 then return; end if;
+  needle := mutirao.check_value(value);
+  return query
+    select 'schedule', s.name from mutirao.schedule s where strpos(s.state::text, needle) > 0
+    union all
+    select 'batch', b.id::text from mutirao.batch b where b.status = 'running' and strpos(concat(b.filter, b.arguments), needle) > 0
+    order by 1 desc, 2;
+end $$;
+comment on function mutirao.find_elsewhere(text) is 'Which schedules start with a value, and which running batches write it. Erasing leaves them alone.';
+
 -- The attributes of an instance to be blanked, and the values they had: those are then looked for in all words.
 create or replace function mutirao.erasable(instance bigint, value text, attributes text[], out names text[], out words text[])
 language sql stable as $$

@@ -14,7 +14,7 @@ insert into mutirao.callable (function, level) values
   ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
   ('value_as', 'read'),
-  ('flow_number', 'read'), ('find_value', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
+  ('flow_number', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
