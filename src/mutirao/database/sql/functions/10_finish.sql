@@ -164,7 +164,7 @@ begin
   -- A new statement, and so a new snapshot: from here on everything about these instances is ours. Who gives neither a change nor an
   -- error has failed.
   select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, case when x.error is null then x.change end,
-      case when x.error is null and x.change is null then '{"error": "it gave no change"}' else mutirao.short_error(x.error) end, finish_jobs.writer)::mutirao.entry),
+      case when x.error is not null then mutirao.short_error(x.error) when x.change is null then '{"error": "it gave no change"}' end, finish_jobs.writer)::mutirao.entry),
     max(x.k), bool_or(x.error is not null or x.change is null)
     into entries, rounds, failing
   from (
