@@ -354,6 +354,44 @@ COMMENT ON COLUMN mutirao.schedule.time_to IS 'The attribute that receives the t
 
 COMMENT ON COLUMN mutirao.schedule.problem IS 'Why the last time started nothing: {code, message, due_at}; null when all is well.';
 
+CREATE TABLE mutirao.throttle (
+    task integer NOT NULL,
+    flow integer NOT NULL,
+    at_once integer,
+    per_second double precision,
+    per text,
+    each integer,
+    defined jsonb,
+    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
+    recent_at bigint DEFAULT 0 NOT NULL,
+    look_at timestamp with time zone,
+    put_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    slotted boolean NOT NULL,
+    slot_after bigint,
+    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
+    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT throttle_each_check CHECK ((each > 0)),
+    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
+
+COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
+
+COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
+
+COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
+
+COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
+
+COMMENT ON COLUMN mutirao.throttle.put_in IS 'Who began before this was committed may still make jobs without a slot, or lease some uncounted.';
+
+COMMENT ON COLUMN mutirao.throttle.slotted IS 'All jobs that there were have a slot. Not before that are any claimed of a task that is limited for each value.';
+
+COMMENT ON COLUMN mutirao.throttle.slot_after IS 'The clock has still to see to jobs beyond this one. Null: nobody is left who may not know of the limit.';
+
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
     task integer NOT NULL,
@@ -604,44 +642,6 @@ CREATE TABLE mutirao.export (
 );
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
-
-CREATE TABLE mutirao.throttle (
-    task integer NOT NULL,
-    flow integer NOT NULL,
-    at_once integer,
-    per_second double precision,
-    per text,
-    each integer,
-    defined jsonb,
-    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
-    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
-    recent_at bigint DEFAULT 0 NOT NULL,
-    look_at timestamp with time zone,
-    put_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    slotted boolean NOT NULL,
-    slot_after bigint,
-    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
-    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
-    CONSTRAINT throttle_each_check CHECK ((each > 0)),
-    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
-)
-WITH (fillfactor='20');
-
-COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
-
-COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
-
-COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
-
-COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
-
-COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
-
-COMMENT ON COLUMN mutirao.throttle.put_in IS 'Who began before this was committed may still make jobs without a slot, or lease some uncounted.';
-
-COMMENT ON COLUMN mutirao.throttle.slotted IS 'All jobs that there were have a slot. Not before that are any claimed of a task that is limited for each value.';
-
-COMMENT ON COLUMN mutirao.throttle.slot_after IS 'The clock has still to see to jobs beyond this one. Null: nobody is left who may not know of the limit.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,

@@ -66,8 +66,6 @@ create or replace function mutirao.claim_jobs(worker text, tasks int[], limited 
 language plpgsql as $$
 declare
   free_first boolean := limited = '{}' or random() < 0.5;
-  patient_until timestamptz := mutirao.stopwatch() + interval '150 milliseconds';
-  one int;
   got int;
 begin
   room := coalesce(room, 0);
@@ -76,12 +74,11 @@ begin
     get diagnostics got = row_count;
     room := room - got;
   end if;
-  foreach one in array limited loop
-    exit when room <= 0;
-    return query select * from mutirao.claim_limited(worker, one, room, lease, null, mutirao.stopwatch() < patient_until);
+  if limited <> '{}' and room > 0 then
+    return query select * from mutirao.claim_limited(worker, limited, room, lease);
     get diagnostics got = row_count;
     room := room - got;
-  end loop;
+  end if;
   if not free_first and room > 0 then
     return query select * from mutirao.claim_free(worker, tasks, room, lease);
   end if;

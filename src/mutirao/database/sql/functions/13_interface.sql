@@ -107,7 +107,7 @@ begin
   end if;
   if cardinality(jobs) > 0 then
     hungry := row(worker, free, least(room, cardinality(jobs)), lease, mutirao.top_priority(free, 2147483647));
-    if hungry.floor is not null or limited <> '{}' then
+    if hungry.floor is not null or limited <> '{}' and mutirao.top_priority(limited, 2147483647) is not null then
       -- Somebody waits: one place in eight is theirs, or instances that always have a next step would keep all others out.
       hungry.room := floor(hungry.room * 0.875 + random());
     end if;

@@ -41,28 +41,27 @@ language sql immutable
 return to_timestamp((t.recent_at + (select min(o) from unnest(t.recent) with ordinality r(n, o) where n > 0)) * ceil(t.per_second) / t.per_second / 20);
 comment on function mutirao.rate_opens_at(mutirao.throttle) is 'When the earliest of the recent beginnings no longer counts.';
 
--- Round and round: beginning after the value that was served last, each value gets as many as it may have; then the next.
+-- Round and round: beginning after the value that was served last, each value gets as many as it may have; then the next. It stops with
+-- the last job asked for, so that it meets no more values than those it serves and those that have all they may have.
 create or replace function mutirao.next_in_turn(t mutirao.throttle, room int) returns table (job bigint, value text)
 language plpgsql as $$
-declare
-  most int := room + 2 + (select count(*) from mutirao.job r where r.task = t.task and r.status = 'running' and r.slot is not null);
 begin
   return query
-    with recursive ring(slot, is_second, n) as (
-      select t.served, false, 0
+    with recursive ring(slot, is_second, is_first) as (
+      select t.served, false, true
       union all
-      select coalesce(further.slot, first.slot), r.is_second or further.slot is null, r.n + 1
+      select coalesce(further.slot, first.slot), r.is_second or further.slot is null, false
       from ring r
       left join lateral (
         select j.slot from mutirao.job j where j.task = t.task and j.status = 'ready' and j.slot > r.slot order by j.slot limit 1) further on true
       left join lateral (
         select j.slot from mutirao.job j where j.task = t.task and j.status = 'ready' and j.slot is not null order by j.slot limit 1) first
         on further.slot is null and not r.is_second
-      where r.slot is not null and r.n < most)
+      where r.slot is not null and (not r.is_second or r.slot <= t.served))
     select c.id, r.slot from ring r cross join lateral (
       select j.id from mutirao.job j where j.task = t.task and j.status = 'ready' and j.slot = r.slot order by j.priority desc, j.id
       limit greatest(0, t.each - (select count(*) from mutirao.job x where x.task = t.task and x.status = 'running' and x.slot = r.slot))) c
-    where r.n > 0 and (not r.is_second or r.slot <= t.served)
+    where not r.is_first and (not r.is_second or r.slot <= t.served)
     limit room;
 end $$;
 
@@ -74,7 +73,7 @@ return least(room,
 comment on function mutirao.limit_room(mutirao.throttle, int) is 'How many jobs of the task may begin now, up to `room`, by what is limited for all of them together.';
 
 -- Whoever holds the row for long (a claim inside somebody's open transaction) must not stop everybody else's turns: one waits for it a
--- little, and not at all once one has waited.
+-- little.
 create or replace function mutirao.lock_limit(task int, may_wait boolean) returns mutirao.throttle
 language plpgsql set lock_timeout = '200ms' as $$
 declare
@@ -107,15 +106,12 @@ begin
   end if;
 end $$;
 
-create or replace function mutirao.claim_limited(worker text, task int, room int, lease interval, only_job bigint default null, may_wait boolean default true)
-returns setof mutirao.settled
+create or replace function mutirao.claim_within(t mutirao.throttle, worker text, room int, lease interval, only_job bigint default null) returns setof mutirao.settled
 language plpgsql as $$
 declare
   at timestamptz := mutirao.now();
-  t mutirao.throttle := mutirao.lock_limit(task, may_wait);
   picked bigint[];
 begin
-  if t.task is null then return; end if;
   if t.per_second is not null then
     t := mutirao.roll(t, at);
   end if;
@@ -131,17 +127,58 @@ begin
     then mutirao.look_at_limit(t, at) end;
   update mutirao.throttle x set served = t.served, recent = t.recent, recent_at = t.recent_at, look_at = t.look_at where x.task = t.task;
 end $$;
-comment on function mutirao.claim_limited(text, int, int, interval, bigint, boolean) is 'Leases up to `room` ready jobs of one task to a worker, as far as its limits allow.';
+comment on function mutirao.claim_within(mutirao.throttle, text, int, interval, bigint) is
+  'Leases up to `room` ready jobs of one task to a worker, as far as its limits allow. The caller has locked them.';
+
+-- A claim holds the limits it went by until it commits, so one does not queue up behind others while there is something else to take;
+-- whoever is left empty-handed waits for one of them. He holds none then, so nobody waits in a circle.
+create or replace function mutirao.claim_limited(worker text, tasks int[], room int, lease interval) returns setof mutirao.settled
+language plpgsql as $$
+declare
+  one int;
+  t mutirao.throttle;
+  holds boolean := false;
+  passed_over int[] := '{}';
+  got int;
+begin
+  foreach one in array tasks loop
+    exit when room <= 0;
+    continue when not exists (select from mutirao.job j where j.task = one and j.status = 'ready');
+    t := mutirao.lock_limit(one, false);
+    if t.task is null then
+      passed_over := passed_over || one;
+      continue;
+    end if;
+    holds := true;
+    return query select * from mutirao.claim_within(t, worker, room, lease);
+    get diagnostics got = row_count;
+    room := room - got;
+  end loop;
+  if room <= 0 then return; end if;
+  if not holds and passed_over <> '{}' then
+    t := mutirao.lock_limit(passed_over[1], true);
+    if t.task is null then return; end if;
+    passed_over := passed_over[2:];
+    return query select * from mutirao.claim_within(t, worker, room, lease);
+  end if;
+  if passed_over <> '{}' then
+    perform mutirao.wake(array(select distinct x.flow from mutirao.throttle x where x.task = any (passed_over)));
+  end if;
+end $$;
+comment on function mutirao.claim_limited(text, int[], int, interval) is 'Leases up to `room` ready jobs of tasks that have limits to a worker, as far as those allow.';
 
 create or replace function mutirao.take_limited(flow int, task text, instance bigint) returns setof mutirao.taken
 language plpgsql as $$
 declare
   task_id int := (select t.id from mutirao.task t where t.flow = take_limited.flow and t.name = take_limited.task);
   wanted bigint := (select j.id from mutirao.job j where j.instance = take_limited.instance and j.task = task_id);
+  t mutirao.throttle;
   got mutirao.settled;
 begin
   if instance is not null and wanted is null then return; end if;
-  select c.* into got from mutirao.claim_limited(session_user, task_id, 1, interval '15 minutes', wanted) c;
+  t := mutirao.lock_limit(task_id, true);
+  if t.task is null then return; end if;
+  select c.* into got from mutirao.claim_within(t, session_user, 1, interval '15 minutes', wanted) c;
   return query select j.id, j.attempt, j.instance, got.state, j.lease_until from mutirao.job j where j.id = got.job;
 end $$;
 comment on function mutirao.take_limited(int, text, bigint) is 'As take_job, for a task that has a limit.';
