@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.change import OPEN, changed_under_load
+from benchmarks.change import OPEN, under_load
 from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
 from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
@@ -125,7 +125,7 @@ def plan(size: Size) -> list[Case]:
         Case("history", both, _history),
         Case("limits", 3 * both, _limits),
         Case("sleepers", both, _sleepers),
-        Case("change", size.runs, _change),
+        Case("change", 2 * size.runs, _change),
         Case("retention", both, _retention),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
@@ -193,16 +193,30 @@ def _sleepers(bench: Bench) -> list[Comparison]:
 
 def _change(bench: Bench) -> list[Comparison]:
     title = f"a live flow changed under load, {bench.size.history:,} finished and {OPEN:,} open"
-    runs = bench.repeat(
-        title, partial(changed_under_load, bench.server, bench.size.history, bench.say), bench.size.runs
+    changed = partial(under_load, bench.server, bench.size.history, bench.say)
+    ours, left_alone = bench.in_turns(title, changed, "left alone", partial(changed, changes=()))
+    later, later_alone = (
+        [Run(run.details["after_one_second"], run.noise, run.details) for run in runs] for runs in (ours, left_alone)
     )
-    later = [Run(run.details["after_one_second"], run.noise, run.details) for run in runs]
-    slowest = [Run(run.details["longest_statement_ms"], run.noise, run.details) for run in runs]
+    slowest = [Run(run.details["longest_statement_ms"], run.noise, run.details) for run in ours]
     return [
-        Comparison(
-            "change", f"{title}: worst second", 1, "of before", runs, [], "a second before", median(runs), DENTED
+        *(
+            Comparison(
+                "change",
+                f"{title}: {when}",
+                1,
+                "of before",
+                runs,
+                alone,
+                "left alone",
+                median(runs) / median(alone),
+                goal,
+            )
+            for when, runs, alone, goal in (
+                ("worst second", ours, left_alone, DENTED),
+                ("after one second", later, later_alone, BESIDE),
+            )
         ),
-        Comparison("change", f"{title}: after one second", 1, "of before", later, [], "before", median(later), BESIDE),
         Comparison(
             "change", f"{title}: slowest statement", 1, "ms", slowest, [], "200 ms", median(slowest) / 200, 1.0, False
         ),

@@ -113,7 +113,8 @@ language plpgsql as $$
 declare
   c mutirao.recheck;
   v mutirao.version;
-  page record;
+  behind bigint[];
+  page_end bigint;
   locked bigint[];
 begin
   looked := 0;
@@ -133,18 +134,23 @@ begin
       return;  -- one pass has been made; the next is the last, when it can be
     end if;
   end if;
-  select max(x.id) as last, count(*) = 5000 as is_full, (array_agg(x.id order by x.id) filter (where x.flow = c.flow and x.version <> v.id))[:room] as behind into page
-  from (select i.id, i.flow, i.version from mutirao.instance i where i.id > c.after order by i.id limit 5000) x;
-  if page.behind is not null then
-    locked := array(select i.id from mutirao.instance i where i.id = any (page.behind) order by i.id for no key update skip locked);
-    c.skipped := least(c.skipped, (select min(n) from unnest(page.behind) n where n <> all (locked)));
+  page_end := (select i.id from mutirao.instance i where i.id > c.after order by i.id offset 1999 limit 1);
+  behind := array(
+    select i.id from mutirao.instance i
+    where i.id > c.after and i.id <= coalesce(page_end, 9223372036854775807) and i.flow = c.flow and i.version <> v.id order by i.id limit room);
+  if cardinality(behind) = room then
+    page_end := behind[room];
+  end if;
+  if behind <> '{}' then
+    locked := array(select i.id from mutirao.instance i where i.id = any (behind) order by i.id for no key update skip locked);
+    c.skipped := least(c.skipped, (select min(n) from unnest(behind) n where n <> all (locked)));
     locked := array(select i.id from mutirao.instance i where i.id = any (locked) and i.version <> v.id order by i.id);
     perform mutirao.follow(locked, v.id);
     looked := cardinality(locked);
   end if;
-  is_midway := page.is_full or coalesce(cardinality(page.behind) = room, false);
+  is_midway := page_end is not null;
   if is_midway then
-    c.after := case when cardinality(page.behind) = room then page.behind[room] else page.last end;
+    c.after := page_end;
   elsif c.sure and c.skipped is null then
     delete from mutirao.recheck r where r.version = c.version;
     perform mutirao.look_at_closed(v);
@@ -196,7 +202,7 @@ begin
   again := mutirao.look_again(room - done);
   done := done + again.looked;
   if done > 0 or again.is_midway then
-    next_at := mutirao.now() + mutirao.rest('versions', 4 * (mutirao.stopwatch() - began));
+    next_at := mutirao.now() + mutirao.rest('versions', 9 * (mutirao.stopwatch() - began));
   elsif exists (select from mutirao.recheck) then
     next_at := mutirao.now() + interval '1 second';
   end if;

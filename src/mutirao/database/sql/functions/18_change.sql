@@ -156,6 +156,7 @@ declare
   work mutirao.work[];
   looked mutirao.looked[];
   parked bigint[];
+  some_wait boolean;
   troubled bigint[];
 begin
   select * into strict v from mutirao.version x where x.id = follow.version;
@@ -165,17 +166,18 @@ begin
   end if;
   update mutirao.job j set change = mutirao.change_as(j.change, i.version, v.id)
   from mutirao.instance i where i.id = any (instances) and i.parked > 0 and i.version <> v.id and j.instance = i.id and j.status = 'parked' and j.change is not null;
-  with lens as (
-    select o.id, o.id <> v.id as is_other, o.named, l.* from mutirao.version o cross join lateral mutirao.lens(o, v) l
+  with lens as materialized (
+    select o.id, o.id <> v.id as is_other, o.named, o.waits, l.* from mutirao.version o cross join lateral mutirao.lens(o, v) l
     where o.id in (select i.version from mutirao.instance i where i.id = any (instances)))
   select array_agg(row(1, 'look', i.id, i.flow, v.id, null, null, null, null, null,
-      case when l.is_other then mutirao.state_as(i.state, l.gone, v.defaults, l.changed, l.types) else i.state end,
+      case when not l.is_other then i.state when l.changed = '{}' then v.defaults || (i.state - l.gone) else mutirao.state_as(i.state, l.gone, v.defaults, l.changed, l.types) end,
       i.pending, i.failed, k.fired, i.reached,
-      case when l.is_other then mutirao.latest_as(i.id, i.latest, l.named, v.named) else i.latest end,
+      case when l.named <> v.named then mutirao.latest_as(i.id, i.latest, l.named, v.named) else i.latest end,
       i.pending || i.failed || k.fired, i.parked, case when i.failed = '{}' then i.reasons else mutirao.failures_told(i.id, i.reasons, v) end,
       i.hold, i.firings, i.priority, i.started_at, writer, null)::mutirao.work order by i.id),
-    array_agg(i.id order by i.id) filter (where i.parked > 0 and i.hold is null)
-    into work, parked
+    array_agg(i.id order by i.id) filter (where i.parked > 0 and i.hold is null),
+    bool_or(v.waits <> '{}' or l.waits <> '{}')
+    into work, parked, some_wait
   from mutirao.instance i join lens l on l.id = i.version
   cross join lateral (select case
       when not l.is_other or i.fired = '{}' and v.once = '{}' then i.fired
@@ -192,7 +194,9 @@ begin
   if v.searchable <> '{}' or exists (select from mutirao.search s where s.instance = any (instances)) then
     perform mutirao.make_searchable(instances);
   end if;
-  perform mutirao.move_waits(instances);
+  if some_wait then
+    perform mutirao.move_waits(instances);
+  end if;
   -- Where nothing follows from the look, nothing is written about it.
   select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed, w.fired, w.reached,
       w.latest, w.held, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work),
