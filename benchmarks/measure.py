@@ -30,6 +30,9 @@ _WARM_UP = 10  # as many as the yardstick's
 _SHARED_COMMITS = """
     select instance, count(*) from mutirao.trace where kind = 'finish' and instance >= %s
     group by instance, xmin::text having count(*) > 1 limit 1"""
+# What a schedule started meanwhile is not ours.
+_OURS_ARE_OPEN = """
+    select exists (select from mutirao.instance where id >= %s and flow is distinct from (select id from mutirao.flow where name = 'sleeper'))"""
 _COMPLETED = "select count(*) from mutirao.closed where status = 'closed.completed' and id >= %s"
 _FINISHED = "select count(*), min(at), max(at) from mutirao.trace where kind = 'finish' and instance >= %s"
 
@@ -100,7 +103,7 @@ def working(url: str, work: str, workers: int) -> Iterator[Sequence[BaseProcess]
 def _wait_until_done(probe: psycopg.Connection[Any], processes: Sequence[BaseProcess], since: int) -> None:
     """Open instances leave their table when they end: that none of ours is left is found out for next to nothing."""
     deadline = time.monotonic() + _PATIENCE
-    while one(probe, "select exists (select from mutirao.instance where id >= %s)", since):
+    while one(probe, _OURS_ARE_OPEN, since):
         if not all(process.is_alive() for process in processes):
             raise BrokenRunError("a worker ended before its work was done")
         if time.monotonic() > deadline:

@@ -196,6 +196,7 @@ end $$;
 comment on function mutirao.cron_last(mutirao.cron, text, timestamptz, timestamptz) is
   'The last time that a pattern fires up to a moment, when it is known to fire at one before. Found by halving: there may be a month of minutes between.';
 
+-- The list of all zones is read from as many files. Whoever makes many schedules asks again and again for the same few.
 create or replace function mutirao.known_zone(zone text) returns text
 language plpgsql stable as $$
 declare
@@ -203,6 +204,9 @@ declare
   nearest text;
   names text[];
 begin
+  if zone = 'UTC' or exists (select from mutirao.schedule s where s.zone = known_zone.zone) then
+    return zone;
+  end if;
   select z.name into found from pg_timezone_names z where z.name = zone;
   if found is null then
     select z.name into found from pg_timezone_names z where lower(z.name) = lower(replace(zone, ' ', '_')) limit 1;
