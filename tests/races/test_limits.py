@@ -58,6 +58,24 @@ async def test_a_claim_in_an_open_transaction_delays_others_but_stops_nobody(eng
     assert len(await engine.claim("f", room=9)) == 3
 
 
+async def test_a_limit_that_somebody_holds_is_passed_over_while_there_is_something_else(engine: Engine) -> None:
+    """And whoever passed it over is told to look again."""
+    limited = {"when": "n = 0", "limit": {"at_once": 5}}
+    await engine.apply("f", {"n": 0}, {"call": limited, "write": limited}, final="n = 1")
+    await engine.start_many("f", [{}] * 3)
+    (call,) = await engine.tasks("f", "call")
+    async with session(engine) as slow, session(engine) as listener:
+        await run(listener, "listen mutirao")
+        await listener.commit()
+        await run(slow, "select job from mutirao.claim('slow', %s::int[], 1)", [call])
+        assert [job.task for job in await engine.claim("f", room=9)] == ["write"] * 3
+        await slow.commit()
+        hints = [hint.payload async for hint in listener.notifies(timeout=5, stop_after=1)]
+    (flow,) = await engine.rows("select id::text from mutirao.flow where name = 'f'")
+    assert hints == list(flow)
+    assert [job.task for job in await engine.claim("f", room=9)] == ["call"] * 2
+
+
 async def test_what_a_session_that_died_had_claimed_is_free_again(engine: Engine) -> None:
     await engine.apply("f", {"n": 0}, {"call": {"when": "n = 0", "limit": {"at_once": 1}}}, final="n = 1")
     await engine.start_many("f", [{}] * 2)
