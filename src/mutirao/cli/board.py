@@ -13,6 +13,7 @@ from rich.text import Text
 from mutirao.cli import render
 from mutirao.cli.invocation import Invocation
 from mutirao.cli.listing import Listing
+from mutirao.cli.output import counted
 from mutirao.cli.tally import Tally, TaskName
 from mutirao.database.engine import Engine
 from mutirao.database.record import Backlog, Instance, TraceRow
@@ -76,7 +77,7 @@ class Board:
         waiting = sum(each.ready + each.waiting for each in jobs)
         running, stuck = sum(each.running for each in jobs), sum(each.stuck for each in jobs)
         done = sum(self.tally.done.values())
-        line = f"{done} jobs done, {rate:.1f} a second; {running} running, {waiting} waiting, {stuck} stuck"
+        line = f"{counted(done, 'job')} done, {rate:.1f} a second; {running} running, {waiting} waiting, {stuck} stuck"
         if view.finished:
             last = view.finished[0]
             line += f"; instance {last.instance.id} {_ending(last.instance)}: {in_short(last.trace)}"
