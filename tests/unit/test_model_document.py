@@ -24,9 +24,9 @@ from mutirao.model import (
     from_document,
     to_document,
 )
+from mutirao.model.check import MAX_TIMEOUT
 from mutirao.model.dependency import TASK_STATES
 from mutirao.model.task import MAX_BACKOFF
-from mutirao.model.validation import MAX_TIMEOUT
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 conditions = text.filter(str.strip)

@@ -5,7 +5,7 @@ Each function takes a value and gives what the JSON encoder shall write for it, 
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -117,6 +117,13 @@ def _is_plain(value: Any) -> bool:
     return kind is float and math.isfinite(value)
 
 
+def _file(value: Any) -> Any:
+    """What the store answered when the content was put there."""
+    if isinstance(value, Mapping) and isinstance(value.get("sha256"), str) and isinstance(value.get("name"), str):
+        return _json(dict(value))
+    raise MisfitError('it is what the file store answered: {"sha256": …, "name": …, "size": …}')
+
+
 ACCEPT: dict[AttributeType, Callable[[Any], Any]] = {
     "text": _text,
     "integer": _integer,
@@ -125,4 +132,5 @@ ACCEPT: dict[AttributeType, Callable[[Any], Any]] = {
     "date": _date,
     "timestamp": _timestamp,
     "json": _json,
+    "file": _file,
 }

@@ -7,9 +7,17 @@ with a value for it, and is never without one.
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-# An integer has 64 bits; a number is exact, a Decimal; a timestamp has a zone.
-AttributeType = Literal["text", "integer", "number", "boolean", "date", "timestamp", "json"]
+# An integer has 64 bits; a number is exact, a Decimal; a timestamp has a zone; a file stands for its content.
+AttributeType = Literal["text", "integer", "number", "boolean", "date", "timestamp", "json", "file"]
 ATTRIBUTE_TYPES: tuple[AttributeType, ...] = get_args(AttributeType)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a json attribute is read by: its rows, each time a job that takes it as an input begins."""
+
+    database: str
+    expression: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +27,5 @@ class Attribute:
     default: Any = None
     searchable: bool = False
     required: bool = False
+    query: Query | None = None
+    filename: str | None = None  # what the file is called where a program or a person meets it

@@ -17,7 +17,8 @@ Ends = Literal["final", "quiet"]
 class Definition:
     """A flow that ends by `final` may have no final condition: it then comes to rest in an exception.
 
-    More than `firing_limit` firings of one instance are a runaway.
+    More than `firing_limit` firings of one instance are a runaway. Of people, only those in the role `creator` start
+    instances of it.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Definition:
     ends: Ends = "final"
     firing_limit: int = DEFAULT_FIRING_LIMIT
     description: str | None = None
+    creator: str | None = None
 
     def __post_init__(self) -> None:
         # What was given as a list or a float is kept as the tuple or the Decimal that a document gives back.

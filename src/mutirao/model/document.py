@@ -13,14 +13,20 @@ import msgspec
 
 from mutirao.errors import FlowError
 from mutirao.model.accept import MisfitError
-from mutirao.model.attribute import Attribute, AttributeType
+from mutirao.model.attribute import Attribute, AttributeType, Query
 from mutirao.model.definition import DEFAULT_FIRING_LIMIT, Definition, Ends
 from mutirao.model.dependency import AllOf, AnyOf, Dependency, Term
+from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
 from mutirao.model.task import DEFAULT_BACKOFF, Fires, Limit, Task
 from mutirao.model.validation import MAX_DEPTH
 from mutirao.model.value import ENCODER, decode_value, misfit, to_json
 
 Document: TypeAlias = dict[str, Any]
+
+
+class _Query(msgspec.Struct, forbid_unknown_fields=True):
+    database: str
+    expression: str
 
 
 class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
@@ -29,6 +35,22 @@ class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
     default: msgspec.Raw = msgspec.Raw(b"null")
     searchable: bool = False
     required: bool = False
+    query: _Query | None = None
+    filename: str | None = None
+
+
+class _Policy(msgspec.Struct, forbid_unknown_fields=True):
+    kind: PolicyKind = "everyone"
+    task: str | None = None
+
+
+class _Offer(msgspec.Struct, forbid_unknown_fields=True):
+    role: str
+    kind: WorkKind = "manual"
+    policy: _Policy = msgspec.field(default_factory=_Policy)
+    deadline: float | None = None
+    disconnected: bool = False
+    users: tuple[str, ...] = ()
 
 
 class _Limit(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,6 +75,13 @@ class _Task(msgspec.Struct, forbid_unknown_fields=True):
     wait: str | None = None
     by_clock: bool = False
     limit: _Limit | None = None
+    offer: _Offer | None = None
+    application: str | None = None
+    child: str | None = None
+    inputs: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    model: str | None = None
+    task_class: str | None = None
 
 
 class _Flow(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,6 +90,7 @@ class _Flow(msgspec.Struct, forbid_unknown_fields=True):
     ends: Ends = "final"
     final: str | None = None
     firing_limit: int = DEFAULT_FIRING_LIMIT
+    creator: str | None = None
     attributes: list[_Attribute] = []
     tasks: list[_Task] = []
 
@@ -75,6 +105,7 @@ def to_document(definition: Definition) -> Document:
         "ends": definition.ends,
         "final": definition.final,
         "firing_limit": definition.firing_limit,
+        **_said(definition, "creator"),
         "attributes": [_attribute_document(each) for each in definition.attributes],
         "tasks": [_task_document(each) for each in definition.tasks],
     }
@@ -105,6 +136,7 @@ def decode_document(document: bytes | str) -> Definition:
         ends=flow.ends,
         firing_limit=flow.firing_limit,
         description=flow.description,
+        creator=flow.creator,
     )
 
 
@@ -115,6 +147,8 @@ def _attribute_document(attribute: Attribute) -> Document:
         "default": to_json(attribute.type, attribute.default),
         "searchable": attribute.searchable,
         "required": attribute.required,
+        **_said(attribute, "filename"),
+        **({} if attribute.query is None else {"query": asdict(attribute.query)}),
     }
 
 
@@ -124,7 +158,8 @@ def _attribute(flow: str, given: _Attribute) -> Attribute:
     except MisfitError as reason:
         text = misfit(given.type, msgspec.json.decode(given.default), reason)
         raise FlowError("wrong_type", f'flow "{flow}", attribute "{given.name}": its default {text}') from None
-    return Attribute(given.name, given.type, default, given.searchable, given.required)
+    query = None if given.query is None else Query(given.query.database, given.query.expression)
+    return Attribute(given.name, given.type, default, given.searchable, given.required, query, given.filename)
 
 
 def _task_document(task: Task) -> Document:
@@ -141,11 +176,28 @@ def _task_document(task: Task) -> Document:
         "enabled": task.enabled,
         "description": task.description,
         **_time_and_limit(task),
+        **_said(task, "application", "child", "inputs", "outputs", "model", "task_class"),
+        **({} if task.offer is None else {"offer": _offer_document(task.offer)}),
+    }
+
+
+def _said(said_by: object, *fields: str) -> Document:
+    """Only what is said: a definition without these has the document, and so the fingerprint, that it always had."""
+    return {name: value for name in fields if (value := getattr(said_by, name)) is not None}
+
+
+def _offer_document(offer: Offer) -> Document:
+    return {
+        "role": offer.role,
+        "kind": offer.kind,
+        "policy": _said(offer.policy, "kind", "task"),
+        "deadline": None if offer.deadline is None else _seconds(offer.deadline),
+        "disconnected": offer.disconnected,
+        "users": offer.users,
     }
 
 
 def _time_and_limit(task: Task) -> Document:
-    """Only what is said: a definition without these has the document, and so the fingerprint, that it always had."""
     said: Document = {}
     if task.wait is not None:
         said |= {"wait": task.wait, "by_clock": task.by_clock}
@@ -161,7 +213,19 @@ def _task(given: _Task) -> Task:
     fields["timeout"] = None if given.timeout is None else _duration(given.timeout)
     fields["backoff"] = _duration(given.backoff)
     fields["limit"] = None if given.limit is None else Limit(**msgspec.structs.asdict(given.limit))
+    fields["offer"] = None if given.offer is None else _offer(given.offer)
     return Task(**fields)
+
+
+def _offer(given: _Offer) -> Offer:
+    return Offer(
+        role=given.role,
+        kind=given.kind,
+        policy=Policy(given.policy.kind, given.policy.task),
+        deadline=None if given.deadline is None else _duration(given.deadline),
+        disconnected=given.disconnected,
+        users=given.users,
+    )
 
 
 def _dependency_document(node: Dependency) -> Document:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from mutirao.model.dependency import Dependency
+from mutirao.model.offer import Offer
 
 DEFAULT_BACKOFF = timedelta(milliseconds=100)
 MAX_BACKOFF = timedelta(minutes=5)
@@ -37,6 +38,10 @@ class Task:
     before, but never more than five minutes. A `timeout` counts from each claim. A `transactional` task does its work
     in the job's own transaction. Its jobs are not done before the time in the attribute named by `wait`; one that is
     `by_clock` has nobody who does it, and ends when that time has come.
+
+    Who does a job: a worker that has the task's function; a worker that may run its `application`; people, if it has an
+    `offer`; or an instance of the flow `child`, which starts with the `inputs` and gives back the `outputs`. None there
+    means the whole state.
     """
 
     name: str
@@ -53,6 +58,13 @@ class Task:
     wait: str | None = None
     by_clock: bool = False
     limit: Limit | None = None
+    offer: Offer | None = None
+    application: str | None = None
+    child: str | None = None
+    inputs: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    model: str | None = None  # the task model that it was made from
+    task_class: str | None = None
 
     def __post_init__(self) -> None:
         if self.fires is None:

@@ -23,6 +23,7 @@ PYTHON_TYPES: dict[AttributeType, Any] = {
     "date": date,
     "timestamp": Annotated[datetime, msgspec.Meta(tz=True)],
     "json": Any,
+    "file": dict[str, Any],
 }
 
 _ARTICLES: dict[AttributeType, str] = {
@@ -33,6 +34,7 @@ _ARTICLES: dict[AttributeType, str] = {
     "date": "a date",
     "timestamp": "a timestamp",
     "json": "JSON",
+    "file": "a file",
 }
 _SHOWN = 60
 _BACKSLASH = ord("\\")

@@ -1,0 +1,97 @@
+"""What makes the part of a task wrong that says who does it: people, an application, a child, and with which data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from mutirao.errors import FlowError
+from mutirao.model.check import (
+    MAX_TIMEOUT,
+    NO_TIME,
+    check_choice,
+    check_duration,
+    check_text,
+    check_type,
+    check_unique,
+    named,
+)
+from mutirao.model.name import check_name, quote, suggest
+from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from mutirao.model.definition import Definition
+    from mutirao.model.task import Task
+
+MAX_LABEL = 100
+
+
+def check_work(place: str, task: Task, flow: Definition) -> None:
+    for field in ("inputs", "outputs"):
+        if (names := getattr(task, field)) is not None:
+            check_unique(f"{place}, {field}", "attribute", list(names))
+            for name in names:
+                named(place, field, name, flow.attributes)
+    for field in ("application", "model", "task_class"):
+        check_label(place, field, getattr(task, field))
+    if task.child is not None:
+        check_name(f"{place}, child {quote(task.child)}", task.child)
+    if task.offer is not None:
+        check_type(place, "offer", task.offer, Offer)
+        _check_offer(place, task.offer, {each.name for each in flow.tasks})
+    _check_one_doer(place, task)
+
+
+def check_label(place: str, field: str, label: Any) -> None:
+    """A name that people give to a role, a database or a program: any one line."""
+    if label is None:
+        return
+    check_text(place, field, label)
+    if not label.strip() or label != label.strip() or len(label) > MAX_LABEL or not label.isprintable():
+        right = f"one line of 1 to {MAX_LABEL} characters, without spaces around it"
+        raise FlowError("flow_invalid", f"{place}: {field} {quote(label)} is no name: it is {right}")
+
+
+def _check_deadline(place: str, deadline: timedelta | None) -> None:
+    if deadline is not None:
+        check_duration(place, "deadline", deadline, most=MAX_TIMEOUT)
+        if deadline <= NO_TIME:
+            raise FlowError("flow_invalid", f"{place}: deadline is more than zero, or None for none")
+
+
+def _check_offer(place: str, offer: Offer, tasks: set[str]) -> None:
+    check_label(place, "role", offer.role)
+    if offer.role is None:
+        raise FlowError("flow_invalid", f"{place}: an offer needs the role of those who do the task")
+    check_choice(place, "kind", offer.kind, get_args(WorkKind))
+    check_type(place, "disconnected", offer.disconnected, bool)
+    _check_deadline(place, offer.deadline)
+    for user in offer.users:
+        check_label(place, "user", user)
+    check_unique(place, "user", list(offer.users))
+    _check_policy(place, offer.policy, tasks)
+
+
+def _check_policy(place: str, policy: Policy, tasks: set[str]) -> None:
+    check_type(place, "policy", policy, Policy)
+    check_choice(place, "policy", policy.kind, get_args(PolicyKind))
+    if (policy.task is not None) != (policy.kind in ("same_as", "not_as")):
+        raise FlowError("flow_invalid", f"{place}: the policies same_as and not_as name a task, and only these")
+    if policy.task is not None and policy.task not in tasks:
+        known = suggest(policy.task, tasks)
+        raise FlowError("unknown_task", f"{place}: its policy names the unknown task {quote(policy.task)}{known}")
+
+
+def _check_one_doer(place: str, task: Task) -> None:
+    """People may be helped by an application; beyond that, one thing does a task."""
+    doers = {
+        "an offer to people": task.offer is not None,
+        "a child flow": task.child is not None,
+        "an application": task.application is not None and task.offer is None,
+        "a clock": task.by_clock,
+        "a transaction": task.transactional,
+    }
+    given = [doer for doer, is_given in doers.items() if is_given]
+    if len(given) > 1:
+        raise FlowError("flow_invalid", f"{place}: one thing does a task, and this one has {' and '.join(given)}")
