@@ -1,6 +1,6 @@
 """A database's schemas of ours to a file and back, between any two servers from 15 on, without superuser rights.
 
-The file is pg_dump's custom format. What is saved: `mutirao`, `mutirao_rule` and the schema of every flow, without owners
+The file is pg_dump's custom format. What is saved: `mutirao`, `mutirao_rule`, `mutirao_secret` and the schema of every flow, without owners
 and grants, so that it can be brought to a server with other roles; `sql/after_restore.sql` sets them right again there.
 The programs run in a thread: they block.
 """
@@ -25,7 +25,7 @@ from mutirao.errors import OperatorError, RequestError
 Report = Callable[[str], None]
 
 _ALL_BUT_ROLES = ("--no-owner", "--no-privileges")
-_ENGINE = frozenset({"mutirao", "mutirao_rule"})
+_ENGINE = frozenset({"mutirao", "mutirao_rule", "mutirao_secret"})
 
 # Written by pg_dump 17 and newer into the first lines of every script; 15 and 16 do not know the setting.
 _UNKNOWN_TO_OLD_SERVERS = b"SET transaction_timeout = 0;\n"

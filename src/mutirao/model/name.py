@@ -12,7 +12,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _LISTED = 10
 
 # A flow's name becomes a schema of the database, beside these.
-_TAKEN_SCHEMAS = frozenset({"mutirao", "mutirao_rule", "information_schema", "public"})
+_TAKEN_SCHEMAS = frozenset({"mutirao", "mutirao_rule", "mutirao_secret", "information_schema", "public"})
 
 
 def check_name(place: str, name: object) -> None:

@@ -23,6 +23,7 @@ _DUTIES = (
     "batches",
     "workers",
     "starts",
+    "children",
     "retention",
     "schedules",
     "views",

@@ -262,7 +262,7 @@ select w.name, w.host, w.program, w.started_at, w.seen_at, w.stopped_at, w.stopp
 from mutirao.worker w order by alive desc, w.seen_at desc
 
 -- jobs: the jobs of an instance, or the failed and parked ones of all
-select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
+select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
@@ -270,7 +270,7 @@ where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(insta
 order by j.id limit %(limit)s
 
 -- job: one job
-select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, j.lease_until, j.due_at,
+select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
 where j.id = %s
@@ -292,7 +292,7 @@ select mutirao.limit_task(%s, %s, %s, %s, %s, %s)
 -- limits: the limits in force, and how far they are used
 select f.name as flow, n.name as task, t.at_once, t.per_second, t.per, t.each,
   (select count(*) from mutirao.job j where j.task = t.task and j.status = 'running' and j.slot is not null) as running,
-  (select count(*) from mutirao.job j where j.task = t.task and j.status = 'ready') as ready,
+  (select count(*) from mutirao.job j where j.task = t.task and j.status = 'ready' and j.role is null and not j.by_clock) as ready,
   jsonb_strip_nulls(jsonb_build_object('at_once', t.at_once, 'per_second', t.per_second, 'per', t.per, 'each', t.each)) is distinct from coalesce(t.defined, '{}') as by_hand
 from mutirao.throttle t join mutirao.flow f on f.id = t.flow join mutirao.task n on n.id = t.task
 where %(flow)s::text is null or f.name = %(flow)s
@@ -385,10 +385,10 @@ select case when t.id = f.exception_task then 'exceptions' else 'jobs' end as ki
   (select extract(epoch from mutirao.now() - min(coalesce(j.ready_at, j.created_at)))::float8 from mutirao.job j where j.id in (r.oldest, l.oldest) or j.id = any (r.first)) as seconds
 from mutirao.task t join mutirao.flow f on f.id = t.flow,
   lateral (select count(*) as count, min(x.id) as oldest, (array_agg(x.id))[: 1000] as first from (
-    select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' order by j.priority desc, j.id limit 100000) x) r,
+    select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' and j.role is null and not j.by_clock order by j.priority desc, j.id limit 100000) x) r,
   -- Beyond that limit, those of the lowest priority have waited longest.
-  lateral (select (select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = (
-    select k.priority from mutirao.job k where k.task = t.id and k.status = 'ready' order by k.priority limit 1) order by j.id limit 1) as oldest) l
+  lateral (select (select j.id from mutirao.job j where j.task = t.id and j.status = 'ready' and j.role is null and not j.by_clock and j.priority = (
+    select k.priority from mutirao.job k where k.task = t.id and k.status = 'ready' and k.role is null and not k.by_clock order by k.priority limit 1) order by j.id limit 1) as oldest) l
 where r.count > 0
 union all
 select 'jobs', f.name, t.name, 'running', j.count, null

@@ -4,6 +4,8 @@ CREATE SCHEMA mutirao;
 
 CREATE SCHEMA mutirao_rule;
 
+CREATE SCHEMA mutirao_secret;
+
 CREATE TYPE mutirao.appetite AS (
 	worker text,
 	tasks integer[],
@@ -250,6 +252,31 @@ CREATE TYPE mutirao.work AS (
 
 COMMENT ON TYPE mutirao.work IS 'held: the tasks that may not fire now, because a job of theirs keeps its place or they fire once and have.';
 
+CREATE TABLE mutirao.person (
+    id integer NOT NULL,
+    name text NOT NULL,
+    full_name text,
+    email text,
+    disabled_at timestamp with time zone,
+    away_from timestamp with time zone,
+    away_until timestamp with time zone,
+    substitute integer,
+    seen_at timestamp with time zone,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT person_check CHECK ((substitute <> id)),
+    CONSTRAINT person_check1 CHECK ((away_from <= away_until)),
+    CONSTRAINT person_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON COLUMN mutirao.person.name IS 'What they sign in with, and what the trace calls them.';
+
+COMMENT ON COLUMN mutirao.person.disabled_at IS 'Since when they may not sign in and are offered nothing. Persons are not deleted: the trace speaks of them.';
+
+COMMENT ON COLUMN mutirao.person.away_from IS 'From then until away_until, or until they say so, the substitute sees their work as well.';
+
+COMMENT ON COLUMN mutirao.person.seen_at IS 'When they last asked for anything: who was here a short while ago is active.';
+
 CREATE TABLE mutirao.worker (
     name text NOT NULL,
     tasks integer[] NOT NULL,
@@ -316,8 +343,85 @@ CREATE TABLE mutirao.attribute (
     default_value jsonb,
     searchable boolean DEFAULT false NOT NULL,
     required boolean DEFAULT false NOT NULL,
-    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text])))
+    query jsonb,
+    filename text,
+    CONSTRAINT attribute_type_check CHECK ((type = ANY (ARRAY['text'::text, 'integer'::text, 'number'::text, 'boolean'::text, 'date'::text, 'timestamp'::text, 'json'::text, 'file'::text])))
 );
+
+COMMENT ON COLUMN mutirao.attribute.query IS 'Its rows are read by this {database, expression} whenever a job begins that has it as an input.';
+
+COMMENT ON COLUMN mutirao.attribute.filename IS 'What the file is called where a program or a person meets it.';
+
+CREATE SEQUENCE mutirao.job_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE mutirao.job (
+    id bigint DEFAULT nextval('mutirao.job_id'::regclass) NOT NULL,
+    instance bigint NOT NULL,
+    flow integer NOT NULL,
+    task integer NOT NULL,
+    status mutirao.job_status DEFAULT 'ready'::mutirao.job_status NOT NULL,
+    priority integer DEFAULT 0 NOT NULL,
+    watched boolean DEFAULT false NOT NULL,
+    cause bigint NOT NULL,
+    timeout interval,
+    attempt bigint,
+    worker text,
+    lease_until timestamp with time zone,
+    deadline_at timestamp with time zone,
+    due_at timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    losses integer DEFAULT 0 NOT NULL,
+    change jsonb,
+    error jsonb,
+    created_at timestamp with time zone NOT NULL,
+    by_clock boolean DEFAULT false NOT NULL,
+    slot text COLLATE pg_catalog."C",
+    ready_at timestamp with time zone,
+    role integer,
+    person integer,
+    offered_to integer,
+    reserved boolean,
+    transferred boolean,
+    finish_by timestamp with time zone,
+    alert_at timestamp with time zone,
+    size bigint,
+    CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
+    CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000');
+
+COMMENT ON COLUMN mutirao.job.cause IS 'The trace row whose state fired it: its payload.';
+
+COMMENT ON COLUMN mutirao.job.attempt IS 'The current claim. Whoever names another one is refused: lease_lost.';
+
+COMMENT ON COLUMN mutirao.job.losses IS 'Leases lost in a row. Twenty count as one failure.';
+
+COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write. Null for a transactional task, which runs again.';
+
+COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
+
+COMMENT ON COLUMN mutirao.job.ready_at IS 'When it became ready, if it waited before, for a time or for another try; null: when it was created.';
+
+COMMENT ON COLUMN mutirao.job.role IS 'Of a work item: whose members may do it. Workers never claim it.';
+
+COMMENT ON COLUMN mutirao.job.person IS 'Of a work item: who holds it, or held it last.';
+
+COMMENT ON COLUMN mutirao.job.offered_to IS 'Of a work item: the one person who is offered it; null: the whole role.';
+
+COMMENT ON COLUMN mutirao.job.reserved IS 'Of a work item that somebody holds: it is locked, to be done away from the engine.';
+
+COMMENT ON COLUMN mutirao.job.transferred IS 'Of a work item: its deadline came near, so it is the business of the person in charge.';
+
+COMMENT ON COLUMN mutirao.job.finish_by IS 'Of a work item: its deadline.';
+
+COMMENT ON COLUMN mutirao.job.alert_at IS 'Of a work item: when a clock has something to do about its deadline.';
+
+COMMENT ON COLUMN mutirao.job.size IS 'Of a work item: the bytes of its data and of its application.';
 
 CREATE TABLE mutirao.schedule (
     name text NOT NULL,
@@ -418,11 +522,22 @@ CREATE TABLE mutirao.rule (
     per text,
     each integer,
     slot_by text,
+    role integer,
+    deadline interval,
+    offer jsonb,
+    inputs text[],
+    outputs text[],
+    application text,
+    child text,
+    model text,
+    class text,
     CONSTRAINT rule_at_once_check CHECK ((at_once > 0)),
     CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
     CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
     CONSTRAINT rule_check1 CHECK (((NOT by_clock) OR (wait IS NOT NULL))),
     CONSTRAINT rule_check2 CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT rule_check3 CHECK (((role IS NULL) = (offer IS NULL))),
+    CONSTRAINT rule_deadline_check CHECK ((deadline > '00:00:00'::interval)),
     CONSTRAINT rule_each_check CHECK ((each > 0)),
     CONSTRAINT rule_fires_check CHECK ((fires = ANY (ARRAY['each'::text, 'once'::text]))),
     CONSTRAINT rule_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision))),
@@ -449,6 +564,18 @@ COMMENT ON COLUMN mutirao.rule.each IS 'So many jobs of it run at once for each 
 
 COMMENT ON COLUMN mutirao.rule.slot_by IS 'The attribute `per` of the limit that is in force, whichever version or person set it: a job keeps its value as its slot.';
 
+COMMENT ON COLUMN mutirao.rule.role IS 'Its jobs are work items, offered to the members of this role.';
+
+COMMENT ON COLUMN mutirao.rule.deadline IS 'How long after it became ready a work item should be done.';
+
+COMMENT ON COLUMN mutirao.rule.offer IS 'How it is offered: {kind, policy: {kind, task}, disconnected, users}.';
+
+COMMENT ON COLUMN mutirao.rule.inputs IS 'The attributes that whoever does it is given; null: all.';
+
+COMMENT ON COLUMN mutirao.rule.outputs IS 'The attributes that whoever does it may write; null: all.';
+
+COMMENT ON COLUMN mutirao.rule.child IS 'A job of it starts an instance of this flow, and ends when that does.';
+
 CREATE TABLE mutirao.retention (
     flow integer NOT NULL,
     status mutirao.instance_status NOT NULL,
@@ -467,6 +594,24 @@ COMMENT ON TABLE mutirao.retention IS 'How long finished instances of a flow are
 COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone when due and exported; until then they stay.';
 
 COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
+
+CREATE TABLE mutirao.child (
+    job bigint NOT NULL,
+    parent bigint NOT NULL,
+    task integer NOT NULL,
+    instance bigint,
+    status mutirao.instance_status,
+    cancels boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+
+COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+
+COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
+
+COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
 
 CREATE TABLE mutirao.task (
     id integer NOT NULL,
@@ -553,53 +698,6 @@ COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are p
 
 COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
 
-CREATE SEQUENCE mutirao.job_id
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-CREATE TABLE mutirao.job (
-    id bigint DEFAULT nextval('mutirao.job_id'::regclass) NOT NULL,
-    instance bigint NOT NULL,
-    flow integer NOT NULL,
-    task integer NOT NULL,
-    status mutirao.job_status DEFAULT 'ready'::mutirao.job_status NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    watched boolean DEFAULT false NOT NULL,
-    cause bigint NOT NULL,
-    timeout interval,
-    attempt bigint,
-    worker text,
-    lease_until timestamp with time zone,
-    deadline_at timestamp with time zone,
-    due_at timestamp with time zone,
-    failures integer DEFAULT 0 NOT NULL,
-    losses integer DEFAULT 0 NOT NULL,
-    change jsonb,
-    error jsonb,
-    created_at timestamp with time zone NOT NULL,
-    by_clock boolean DEFAULT false NOT NULL,
-    slot text COLLATE pg_catalog."C",
-    ready_at timestamp with time zone,
-    CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
-    CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000');
-
-COMMENT ON COLUMN mutirao.job.cause IS 'The trace row whose state fired it: its payload.';
-
-COMMENT ON COLUMN mutirao.job.attempt IS 'The current claim. Whoever names another one is refused: lease_lost.';
-
-COMMENT ON COLUMN mutirao.job.losses IS 'Leases lost in a row. Twenty count as one failure.';
-
-COMMENT ON COLUMN mutirao.job.change IS 'Of a parked job: what it wants to write. Null for a transactional task, which runs again.';
-
-COMMENT ON COLUMN mutirao.job.slot IS 'Of a task with a limit: the value of the attribute that it is limited by, kept from when it fired; or empty. Null where nothing is limited.';
-
-COMMENT ON COLUMN mutirao.job.ready_at IS 'When it became ready, if it waited before, for a time or for another try; null: when it was created.';
-
 CREATE TABLE mutirao.flow (
     id integer NOT NULL,
     name text NOT NULL,
@@ -611,6 +709,7 @@ CREATE TABLE mutirao.flow (
     change_limit integer DEFAULT 1000000 NOT NULL,
     trace_limit integer DEFAULT 100000 NOT NULL,
     face integer DEFAULT 1 NOT NULL,
+    creator_role integer,
     CONSTRAINT flow_change_limit_check CHECK ((change_limit > 0)),
     CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text)),
     CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0)),
@@ -631,6 +730,16 @@ COMMENT ON COLUMN mutirao.flow.trace_limit IS 'Rows in the trace of an instance,
 
 COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views have: see mutirao.newest_face().';
 
+COMMENT ON COLUMN mutirao.flow.creator_role IS 'Of persons, only its members and administrators start instances.';
+
+CREATE TABLE mutirao.role (
+    id integer NOT NULL,
+    name text NOT NULL,
+    description text,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT role_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
 CREATE TABLE mutirao.export (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -642,6 +751,19 @@ CREATE TABLE mutirao.export (
 );
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
+
+CREATE TABLE mutirao.member (
+    role integer NOT NULL,
+    person integer NOT NULL
+);
+
+CREATE TABLE mutirao.charge (
+    instance bigint NOT NULL,
+    person integer NOT NULL,
+    policies jsonb
+);
+
+COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
@@ -665,6 +787,43 @@ WITH (toast_tuple_target='8160');
 COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
 
 COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
+
+CREATE TABLE mutirao.barred (
+    person integer NOT NULL,
+    job bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.barred IS 'Work items that are not for this person: taken out of the list, or done by somebody else on principle.';
+
+CREATE TABLE mutirao.invited (
+    person integer NOT NULL,
+    job bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.invited IS 'Work items that somebody put into this person''s list as well.';
+
+CREATE TABLE mutirao.participation (
+    instance bigint NOT NULL,
+    task integer DEFAULT 0 NOT NULL,
+    person integer NOT NULL,
+    job bigint,
+    attempt bigint,
+    did bigint,
+    did_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoever created it or was in charge (task 0), held an item of a task, or did one (did_at).';
+
+COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
+
+COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
+
+CREATE TABLE mutirao.setting (
+    name text NOT NULL,
+    value jsonb NOT NULL
+);
+
+COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge.';
 
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
@@ -692,6 +851,29 @@ CREATE TABLE mutirao.exported (
 );
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
+CREATE TABLE mutirao.attachment (
+    id bigint NOT NULL,
+    instance bigint NOT NULL,
+    job bigint,
+    task integer,
+    person integer,
+    kind text NOT NULL,
+    content jsonb NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT attachment_kind_check CHECK ((kind = 'late_result'::text))
+);
+
+COMMENT ON TABLE mutirao.attachment IS 'What belongs to an instance but not to its state: a result that came too late.';
+
+ALTER TABLE mutirao.attachment ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.attachment_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE SEQUENCE mutirao.attempt_number
     START WITH 1
@@ -838,6 +1020,15 @@ CREATE TABLE mutirao.pace (
 
 COMMENT ON TABLE mutirao.pace IS 'One row: whoever drops finished instances locks it, and says until when nobody drops more.';
 
+ALTER TABLE mutirao.person ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.person_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE mutirao.program (
     single boolean DEFAULT true NOT NULL,
     version text NOT NULL,
@@ -879,6 +1070,22 @@ CREATE TABLE mutirao.rest (
 );
 
 COMMENT ON TABLE mutirao.rest IS 'Duties of clocks that leave time to the work: until when, by the real clock, no clock takes them up.';
+
+ALTER TABLE mutirao.role ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.role_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE mutirao.rotation (
+    task integer NOT NULL,
+    person integer NOT NULL
+);
+
+COMMENT ON TABLE mutirao.rotation IS 'Who was offered the last item of a task whose items go to each in turn.';
 
 CREATE TABLE mutirao.search (
     flow integer NOT NULL,
@@ -928,8 +1135,14 @@ ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE ONLY mutirao.attachment
+    ADD CONSTRAINT attachment_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.attribute
     ADD CONSTRAINT attribute_pkey PRIMARY KEY (version, name);
+
+ALTER TABLE ONLY mutirao.barred
+    ADD CONSTRAINT barred_pkey PRIMARY KEY (person, job);
 
 ALTER TABLE ONLY mutirao.batch
     ADD CONSTRAINT batch_pkey PRIMARY KEY (id);
@@ -939,6 +1152,15 @@ ALTER TABLE ONLY mutirao.batch_refusal
 
 ALTER TABLE ONLY mutirao.callable
     ADD CONSTRAINT callable_pkey PRIMARY KEY (function);
+
+ALTER TABLE ONLY mutirao.charge
+    ADD CONSTRAINT charge_pkey PRIMARY KEY (instance);
+
+ALTER TABLE ONLY mutirao.child
+    ADD CONSTRAINT child_instance_key UNIQUE (instance);
+
+ALTER TABLE ONLY mutirao.child
+    ADD CONSTRAINT child_pkey PRIMARY KEY (job);
 
 ALTER TABLE ONLY mutirao.closed
     ADD CONSTRAINT closed_pkey PRIMARY KEY (id);
@@ -976,6 +1198,9 @@ ALTER TABLE ONLY mutirao.granted
 ALTER TABLE ONLY mutirao.instance
     ADD CONSTRAINT instance_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.invited
+    ADD CONSTRAINT invited_pkey PRIMARY KEY (person, job);
+
 ALTER TABLE ONLY mutirao.job
     ADD CONSTRAINT job_instance_task_key UNIQUE (instance, task);
 
@@ -985,11 +1210,23 @@ ALTER TABLE ONLY mutirao.job
 ALTER TABLE ONLY mutirao.key
     ADD CONSTRAINT key_pkey PRIMARY KEY (flow, key);
 
+ALTER TABLE ONLY mutirao.member
+    ADD CONSTRAINT member_pkey PRIMARY KEY (role, person);
+
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
 ALTER TABLE ONLY mutirao.pace
     ADD CONSTRAINT pace_pkey PRIMARY KEY (single);
+
+ALTER TABLE ONLY mutirao.participation
+    ADD CONSTRAINT participation_pkey PRIMARY KEY (instance, task, person);
+
+ALTER TABLE ONLY mutirao.person
+    ADD CONSTRAINT person_name_key UNIQUE (name);
+
+ALTER TABLE ONLY mutirao.person
+    ADD CONSTRAINT person_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY mutirao.program
     ADD CONSTRAINT program_pkey PRIMARY KEY (single);
@@ -1009,6 +1246,15 @@ ALTER TABLE ONLY mutirao.rest
 ALTER TABLE ONLY mutirao.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (flow, status);
 
+ALTER TABLE ONLY mutirao.role
+    ADD CONSTRAINT role_name_key UNIQUE (name);
+
+ALTER TABLE ONLY mutirao.role
+    ADD CONSTRAINT role_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.rotation
+    ADD CONSTRAINT rotation_pkey PRIMARY KEY (task);
+
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_pkey PRIMARY KEY (version, task);
 
@@ -1017,6 +1263,9 @@ ALTER TABLE ONLY mutirao.schedule
 
 ALTER TABLE ONLY mutirao.search
     ADD CONSTRAINT search_pkey PRIMARY KEY (flow, name, value, instance);
+
+ALTER TABLE ONLY mutirao.setting
+    ADD CONSTRAINT setting_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY mutirao.stale_view
     ADD CONSTRAINT stale_view_pkey PRIMARY KEY (version);
@@ -1045,7 +1294,17 @@ ALTER TABLE ONLY mutirao.version
 ALTER TABLE ONLY mutirao.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (name);
 
+CREATE INDEX attachment_instance ON mutirao.attachment USING btree (instance);
+
+CREATE INDEX barred_job ON mutirao.barred USING btree (job);
+
 CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
+
+CREATE INDEX charge_person ON mutirao.charge USING btree (person, instance DESC);
+
+CREATE INDEX child_due ON mutirao.child USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX child_parent ON mutirao.child USING btree (parent);
 
 CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
 
@@ -1053,11 +1312,27 @@ CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
 
 CREATE INDEX event_instance ON mutirao.event USING btree (instance);
 
+CREATE INDEX invited_job ON mutirao.invited USING btree (job);
+
+CREATE INDEX item_alert ON mutirao.job USING btree (alert_at) WHERE (alert_at IS NOT NULL);
+
+CREATE INDEX item_arrival ON mutirao.job USING btree (role, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+
+CREATE INDEX item_deadline ON mutirao.job USING btree (role, finish_by, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+
+CREATE INDEX item_held ON mutirao.job USING btree (person, id) WHERE ((status = 'running'::mutirao.job_status) AND (person IS NOT NULL));
+
+CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, id) WHERE ((status = 'ready'::mutirao.job_status) AND (offered_to IS NOT NULL));
+
+CREATE INDEX item_priority ON mutirao.job USING btree (role, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+
+CREATE INDEX item_size ON mutirao.job USING btree (role, size, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
 CREATE INDEX job_lease ON mutirao.job USING btree (lease_until) WHERE (status = 'running'::mutirao.job_status);
 
-CREATE INDEX job_ready ON mutirao.job USING btree (task, priority DESC, id) WHERE (status = 'ready'::mutirao.job_status);
+CREATE INDEX job_ready ON mutirao.job USING btree (task, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NULL) AND (NOT by_clock));
 
 CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (slot IS NOT NULL));
 
@@ -1067,6 +1342,14 @@ CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'wait
 
 CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 
+CREATE INDEX member_person ON mutirao.member USING btree (person, role);
+
+CREATE INDEX participation_job ON mutirao.participation USING btree (job, person) WHERE (job IS NOT NULL);
+
+CREATE INDEX participation_person ON mutirao.participation USING btree (person, instance DESC);
+
+CREATE INDEX person_substitute ON mutirao.person USING btree (substitute) WHERE (substitute IS NOT NULL);
+
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
@@ -1075,14 +1358,23 @@ CREATE INDEX stray_instance ON mutirao.stray USING btree (instance);
 
 CREATE CONSTRAINT TRIGGER show AFTER INSERT ON mutirao.version DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.show_version();
 
+ALTER TABLE ONLY mutirao.attachment
+    ADD CONSTRAINT attachment_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
 ALTER TABLE ONLY mutirao.attribute
     ADD CONSTRAINT attribute_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.barred
+    ADD CONSTRAINT barred_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.batch
     ADD CONSTRAINT batch_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
 
 ALTER TABLE ONLY mutirao.batch_refusal
     ADD CONSTRAINT batch_refusal_batch_fkey FOREIGN KEY (batch) REFERENCES mutirao.batch(id);
+
+ALTER TABLE ONLY mutirao.charge
+    ADD CONSTRAINT charge_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.erasure
     ADD CONSTRAINT erasure_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
@@ -1093,11 +1385,35 @@ ALTER TABLE ONLY mutirao.export
 ALTER TABLE ONLY mutirao.exported
     ADD CONSTRAINT exported_export_fkey FOREIGN KEY (export) REFERENCES mutirao.export(id);
 
+ALTER TABLE ONLY mutirao.flow
+    ADD CONSTRAINT flow_creator_role_fkey FOREIGN KEY (creator_role) REFERENCES mutirao.role(id);
+
+ALTER TABLE ONLY mutirao.invited
+    ADD CONSTRAINT invited_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao.member
+    ADD CONSTRAINT member_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao.member
+    ADD CONSTRAINT member_role_fkey FOREIGN KEY (role) REFERENCES mutirao.role(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.participation
+    ADD CONSTRAINT participation_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao.person
+    ADD CONSTRAINT person_substitute_fkey FOREIGN KEY (substitute) REFERENCES mutirao.person(id);
+
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY mutirao.retention
     ADD CONSTRAINT retention_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao.rotation
+    ADD CONSTRAINT rotation_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.rule
+    ADD CONSTRAINT rule_role_fkey FOREIGN KEY (role) REFERENCES mutirao.role(id);
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id);

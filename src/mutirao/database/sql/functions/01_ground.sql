@@ -37,7 +37,21 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('changed_meanwhile',   'MU219', 'somebody else wrote the same attributes since they were read'),
   ('unknown_version',     'MU230', 'the flow has no version of that number'),
   ('unknown_batch',       'MU231', 'there is no such batch'),
-  ('too_large',           'MU260', 'a state, a change or a text is larger than allowed')
+  ('too_large',           'MU260', 'a state, a change or a text is larger than allowed'),
+  ('unknown_role',        'MU125', 'a flow names a role that there is not'),
+  ('child_circle',        'MU126', 'flows that are each other''s children'),
+  ('unknown_person',      'MU270', 'there is no such person'),
+  ('person_disabled',     'MU271', 'the person may do nothing at present'),
+  ('forbidden',           'MU272', 'this person may not do this'),
+  ('not_an_item',         'MU273', 'the job is done by programs, not by people'),
+  ('item_taken',          'MU274', 'somebody else holds the work item'),
+  ('item_not_held',       'MU275', 'the person does not hold the work item'),
+  ('item_not_ready',      'MU276', 'the work item cannot be done at present'),
+  ('item_moved',          'MU277', 'the work item was given to somebody else meanwhile'),
+  ('not_disconnected',    'MU278', 'the task may not be done away from the engine'),
+  ('instance_suspended',  'MU279', 'the instance is interrupted'),
+  ('item_finished',       'MU281', 'the person has finished the work item already'),
+  ('wrong_output',        'MU280', 'a result writes an attribute that is not among the task''s outputs')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void
@@ -67,4 +81,9 @@ comment on function mutirao.term(int, text) is 'A dependency term "this task has
 
 create or replace function mutirao.sql_type(type text) returns text
 language sql immutable strict parallel safe
-return case type when 'integer' then 'bigint' when 'number' then 'numeric' when 'timestamp' then 'timestamptz' when 'json' then 'jsonb' else type end;
+return case type when 'integer' then 'bigint' when 'number' then 'numeric' when 'timestamp' then 'timestamptz' when 'json' then 'jsonb' when 'file' then 'jsonb' else type end;
+
+create or replace function mutirao.json_kind(type text) returns text
+language sql immutable strict parallel safe
+return case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' when 'file' then 'object' else 'string' end;
+comment on function mutirao.json_kind(text) is 'What a value of an attribute''s type is in JSON; one of type json may be anything.';

@@ -72,7 +72,7 @@ create or replace function mutirao.valid_sql(version int) returns text
 language sql stable as $$
   select format('(x.change is null or %s and (x.change - %L::text[]) = ''{}'' %s)', mutirao.size_sql(valid_sql.version), coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
-      case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end), ' '
+      mutirao.json_kind(type)), ' '
     ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))
   from mutirao.attribute a where a.version = valid_sql.version
 $$;

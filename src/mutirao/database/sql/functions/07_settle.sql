@@ -152,6 +152,9 @@ declare
   sleeping bigint[];
   soonest timestamptz;
   searchable bigint[];
+  items bigint[];
+  children bigint[];
+  over bigint[];
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
   -- Ended jobs go first: their task may fire again at once, and (instance, task) is unique.
@@ -227,11 +230,11 @@ begin
     from judged d where d.is_written
   ),
   offered as (
-    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock, d.trace, d.state, d.n, f.o,
+    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock or r.child is not null as by_clock, r.role, r.child, d.trace, d.state, d.n, f.o,
       case when r.wait is not null then mutirao.due_at(d.state, r.wait, r.by_clock, at) end as due_at,
       case when r.slot_by is not null then mutirao.slot_of(d.state, r.slot_by) end as slot,
       mutirao.term(r.task, 'running') = any (d.watched) as watched,
-      r.wait is null and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
+      r.wait is null and r.role is null and r.child is null and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted
     from judged d cross join unnest(d.starts) with ordinality f(task, o)
     cross join lateral (select r.* from mutirao.rule r where r.version = d.version and r.task = f.task limit 1) r
@@ -241,22 +244,25 @@ begin
     from (select * from offered order by n, o) o
   ),
   made as (
-    insert into mutirao.job (id, instance, flow, task, status, due_at, by_clock, slot, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
+    insert into mutirao.job (id, instance, flow, task, status, due_at, by_clock, role, slot, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
     select o.id, o.instance, o.flow, o.task, case when o.granted then 'running' when o.due_at is not null then 'waiting' else 'ready' end::mutirao.job_status,
-      o.due_at, o.by_clock, o.slot, o.priority, o.watched, o.trace, o.timeout, o.attempt, case when o.granted then hungry.worker end,
+      o.due_at, o.by_clock, o.role, o.slot, o.priority, o.watched, o.trace, o.timeout, o.attempt, case when o.granted then hungry.worker end,
       case when o.granted then mutirao.lease_end(at, hungry.lease, at + o.timeout) end, case when o.granted then at + o.timeout end, at
     from numbered o
   )
   select
     (select array_agg(row('job', o.id, o.attempt, o.instance, o.task, 0, extract(epoch from o.timeout), o.state, null)::mutirao.settled)
      from numbered o where o.granted),
-    (select array_agg(distinct o.flow) from numbered o where o.granted is not true and o.due_at is null),
+    (select array_agg(distinct o.flow) from numbered o where o.granted is not true and o.due_at is null and o.role is null),
     (select array_agg(d.instance) from judged d where d.waits <> '{}' and d.waits && d.pending and d.is_written and not d.is_over),
     (select min(o.due_at) from numbered o),
     (select array_agg(row(d.outcome, d.kind, d.instance, d.flow, d.version, d.job, d.task, d.attempt, d.change, d.problem, d.writer, d.trace)::mutirao.verdict order by d.n)
      from judged d where d.outcome not in ('running', 'completed', 'kept') or d.reasons is not null or d.failed <> '{}'),
-    (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written)
-  into answers, flows, sleeping, soonest, special, searchable;
+    (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written),
+    (select array_agg(o.id) from numbered o where o.role is not null and o.due_at is null),
+    (select array_agg(o.id) from numbered o where o.child is not null),
+    (select array_agg(d.instance) from judged d where d.is_over)
+  into answers, flows, sleeping, soonest, special, searchable, items, children, over;
 
   if flows is not null then
     perform mutirao.wake(flows);
@@ -269,6 +275,15 @@ begin
   end if;
   if searchable is not null then
     perform mutirao.make_searchable(searchable);
+  end if;
+  if items is not null then
+    perform mutirao.offer_items(items);
+  end if;
+  if children is not null then
+    perform mutirao.want_children(children);
+  end if;
+  if over is not null then
+    perform mutirao.note_ends(over);
   end if;
   if special is not null then
     return query select * from mutirao.settle_special(special, at);

@@ -42,7 +42,8 @@ end $$;
 comment on function mutirao.check_start(text, mutirao.work[], mutirao.looked[], int) is 'Refuses a state that does not fit its flow, or that is not final and fires nothing.';
 
 create or replace function mutirao.start_instances(
-  flow text, states jsonb[], priority int, writer text, keys text[] default null, notes jsonb[] default null, due_at timestamptz default null)
+  flow text, states jsonb[], priority int, writer text, keys text[] default null, notes jsonb[] default null, due_at timestamptz default null,
+  in_charge int default null, policies jsonb default null)
 returns setof bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -80,6 +81,9 @@ begin
   if work is not null then
     looked := mutirao.look(work, array[v.id]);
     perform mutirao.check_start(f.name, work, looked, cardinality(states));
+    if in_charge is not null then
+      perform mutirao.put_in_charge(array(select w.instance from unnest(work) w), in_charge, policies);
+    end if;
     perform mutirao.settle(work, array[v.id], null, looked);
     if hold is not null then
       insert into mutirao.delayed (instance, due_at) select w.instance, start_instances.due_at from unnest(work) w;
@@ -88,6 +92,6 @@ begin
   end if;
   return query select unnest(coalesce(taken, ids));
 end $$;
-comment on function mutirao.start_instances(text, jsonb[], int, text, text[], jsonb[], timestamptz) is
+comment on function mutirao.start_instances(text, jsonb[], int, text, text[], jsonb[], timestamptz, int, jsonb) is
   'Starts one instance per state, all or none: a state that is not final and fires nothing is rejected, and the whole call with it. A state '
   'whose key has an instance starts nothing, and is not looked at.';

@@ -4,9 +4,11 @@ create or replace function mutirao.top_priority(tasks int[], below int) returns 
 language sql stable
 return (
   select max(head.priority) from unnest(tasks) t(id), lateral (
-    select j.priority from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority < below order by j.priority desc limit 1) head);
+    select j.priority from mutirao.job j where j.task = t.id and j.status = 'ready' and j.role is null and not j.by_clock and j.priority < below order by j.priority desc limit 1) head);
 comment on function mutirao.top_priority(int[], int) is 'The highest priority, below a given one, among the jobs that are ready for these tasks.';
 
+-- Work items are for people, and what a clock does is for clocks: neither is in the index that workers claim by.
+--
 -- Priority is strict across tasks: the highest level that is waiting is emptied before the next one is touched. Within a level, the
 -- task whose oldest job is oldest goes first. Each task has its own run in the index, so a backlog of other tasks costs nothing.
 create or replace function mutirao.claim_free(worker text, tasks int[], room int, lease interval) returns setof mutirao.settled
@@ -20,11 +22,11 @@ begin
     exit when level is null or room <= 0;
     with heads as (
       select t.id from unnest(tasks) t(id), lateral (
-        select j.id as oldest from mutirao.job j where j.task = t.id and j.status = 'ready' and j.priority = level order by j.id limit 1) head
+        select j.id as oldest from mutirao.job j where j.task = t.id and j.status = 'ready' and j.role is null and not j.by_clock and j.priority = level order by j.id limit 1) head
       order by head.oldest)
     select array_agg(p.id) into picked from (
       select c.id from heads h, lateral (
-        select j.id from mutirao.job j where j.task = h.id and j.status = 'ready' and j.priority = level order by j.id limit room for update skip locked) c
+        select j.id from mutirao.job j where j.task = h.id and j.status = 'ready' and j.role is null and not j.by_clock and j.priority = level order by j.id limit room for update skip locked) c
       limit room) p;
     continue when picked is null;
     return query select * from mutirao.lease_jobs(worker, picked, lease, false);

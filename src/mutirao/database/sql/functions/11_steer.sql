@@ -154,6 +154,7 @@ begin
   delete from mutirao.job j using mutirao.flow f
   where j.instance = any (instances) and f.id = j.flow and (j.status <> 'running' or j.task = f.exception_task);
   delete from mutirao.delayed d where d.instance = any (instances);
+  perform mutirao.cancel_children(instances);
   perform mutirao.write_all(array(
     select row(1, 'cancel', i.id, i.flow, i.version, null, null, null, null, null, i.state,
       array(select j.task from mutirao.job j where j.instance = i.id), '{}', i.fired, i.reached, i.latest, null,
@@ -229,6 +230,8 @@ begin
   from mutirao.instance i where j.id = any (jobs) and i.id = j.instance;
   perform mutirao.wake(array(select distinct w.flow from unnest(writes) w));
   perform mutirao.write_all(writes);
+  perform mutirao.offer_items(array(select j.id from mutirao.job j where j.id = any (jobs) and j.role is not null));
+  perform mutirao.want_children(array(select j.id from mutirao.job j where j.id = any (jobs) and exists (select from mutirao.child c where c.job = j.id)));
   perform mutirao.show_exceptions(retried);
 end $$;
 comment on function mutirao.retry_jobs(bigint[], text, text) is 'Tries jobs again that have failed or wait for another try, at most one of each instance.';

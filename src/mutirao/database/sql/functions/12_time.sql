@@ -5,14 +5,18 @@ language plpgsql as $$
 declare
   woken int;
   flows int[];
+  items bigint[];
 begin
   with due as (
     select j.id from mutirao.job j where j.status = 'waiting' and not j.by_clock and j.due_at <= mutirao.now() order by j.due_at limit room for update skip locked),
   moved as (
-    update mutirao.job j set status = 'ready', due_at = null, ready_at = mutirao.now() from due d where j.id = d.id returning j.flow)
-  select count(*), array_agg(distinct m.flow) into woken, flows from moved m;
+    update mutirao.job j set status = 'ready', due_at = null, ready_at = mutirao.now() from due d where j.id = d.id returning j.id, j.flow, j.role)
+  select count(*), array_agg(distinct m.flow) filter (where m.role is null), array_agg(m.id) filter (where m.role is not null) into woken, flows, items from moved m;
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if items is not null then
+    perform mutirao.offer_items(items);
   end if;
   return woken;
 end $$;
@@ -178,7 +182,7 @@ create or replace function mutirao.clock_leases(room int, out done int, out next
 language plpgsql as $$
 begin
   done := mutirao.end_leases(room);
-  next_at := (select min(j.lease_until) from mutirao.job j where j.status = 'running');
+  next_at := (select min(j.lease_until) from mutirao.job j where j.status = 'running' and j.lease_until < 'infinity');
 end $$;
 
 -- A duty that is not urgent and would take as much as it gets leaves most of the time to the work: all clocks together rest. Measured by the
@@ -210,7 +214,7 @@ end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
 language sql immutable
-return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'retention', 'schedules', 'views'];
+return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'children', 'retention', 'schedules', 'views'];
 
 create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
 language plpgsql security definer as $$

@@ -100,8 +100,8 @@ end $$;
 create or replace function mutirao.check_type(attribute text, type text) returns void
 language plpgsql as $$
 begin
-  if type is null or type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json']) then
-    perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp and json', attribute, type));
+  if type is null or type <> all (array['text', 'integer', 'number', 'boolean', 'date', 'timestamp', 'json', 'file']) then
+    perform mutirao.refuse('flow_invalid', format('attribute "%s": there is no type "%s"; the types are text, integer, number, boolean, date, timestamp, json and file', attribute, type));
   end if;
 end $$;
 
@@ -111,12 +111,12 @@ declare
   a record;
 begin
   perform mutirao.check_list('attributes', attributes);
-  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean, required boolean) loop
+  for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean, required boolean, query jsonb, filename text) loop
     perform mutirao.check_attribute_name(a.name);
     perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
     begin
-      insert into mutirao.attribute (version, name, position, type, default_value, searchable, required)
-      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false), coalesce(a.required, false));
+      insert into mutirao.attribute (version, name, position, type, default_value, searchable, required, query, filename)
+      values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false), coalesce(a.required, false), nullif(a.query, 'null'), a.filename);
     exception when unique_violation then
       perform mutirao.refuse('flow_invalid', format('the attribute "%s" is declared twice', a.name));
     end;
@@ -129,7 +129,7 @@ language plpgsql as $$
 declare
   ignored text;
 begin
-  if type <> 'json' and jsonb_typeof(value) not in ('null', case type when 'integer' then 'number' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end) then
+  if type <> 'json' and jsonb_typeof(value) not in ('null', mutirao.json_kind(type)) then
     perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, left(value::text, 100)));
   end if;
   begin
@@ -148,22 +148,24 @@ begin
   perform mutirao.check_name('task', document ->> 'name');
   select * into t from jsonb_to_record(document) as x(
     name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text,
-    wait text, by_clock boolean, "limit" jsonb);
+    wait text, by_clock boolean, "limit" jsonb, offer jsonb, application text, child text, inputs text[], outputs text[], model text, task_class text);
   select * into l from jsonb_to_record(coalesce(nullif(t."limit", 'null'), '{}')) as x(at_once int, per_second float8, per text, each int);
   if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
     perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
   end if;
   insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description,
-    wait, by_clock, at_once, per_second, per, each)
+    wait, by_clock, at_once, per_second, per, each, role, deadline, offer, inputs, outputs, application, child, model, class)
   values (version, mutirao.ensure_task(flow, t.name), nth, t."when", nullif(t.depends, 'null'),
     coalesce(t.fires, case when t."when" is null or t.by_clock then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
     coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description,
-    t.wait, coalesce(t.by_clock, false), l.at_once, l.per_second, l.per, l.each);
+    t.wait, coalesce(t.by_clock, false), l.at_once, l.per_second, l.per, l.each,
+    mutirao.offered_role(t.name, nullif(t.offer, 'null')), make_interval(secs => (t.offer ->> 'deadline')::float8), nullif(t.offer, 'null') - array['role', 'deadline'],
+    t.inputs, t.outputs, t.application, t.child, t.model, t.task_class);
 exception
   when unique_violation then
     perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
   when check_violation then
-    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way, limits are more than zero, and each goes with per, by_clock with wait', t.name));
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way, limits are more than zero, each goes with per, by_clock with wait, and a deadline is more than zero', t.name));
   when data_exception then
     perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
 end $$;
@@ -233,6 +235,11 @@ begin
   if document ->> 'final' is not null then
     insert into mutirao.rule (version, task, position, condition) values (v.id, mutirao.ensure_task(f.id, '_FINAL'), 0, document ->> 'final');
   end if;
+  perform mutirao.check_offers(f.id, v.id);
+  perform mutirao.check_children(f.id, v.id);
+  if document ->> 'creator' is not null then
+    update mutirao.flow x set creator_role = mutirao.role_named(format('flow "%s"', flow_name), document ->> 'creator') where x.id = f.id;
+  end if;
   perform mutirao.compile_all(v.id);
   perform mutirao.show_flow(f.id);
   return v.number;
@@ -263,14 +270,18 @@ language sql stable security definer
 begin atomic
   select jsonb_build_object(
     'name', f.name, 'description', v.description, 'ends', v.ends, 'firing_limit', v.firing_limit,
+    'creator', (select o.name from mutirao.role o where o.id = f.creator_role),
     'final', (select r.condition from mutirao.rule r join mutirao.task t on t.id = r.task and t.name = '_FINAL' where r.version = v.id),
     'attributes', coalesce((
-      select jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable, 'required', a.required) order by a.position)
+      select jsonb_agg(jsonb_build_object('name', a.name, 'type', a.type, 'default', a.default_value, 'searchable', a.searchable, 'required', a.required,
+        'query', a.query, 'filename', a.filename) order by a.position)
       from mutirao.attribute a where a.version = v.id), '[]'),
     'tasks', coalesce((
       select jsonb_agg(jsonb_build_object('name', t.name, 'when', r.condition, 'depends', r.depends, 'fires', r.fires, 'timeout', extract(epoch from r.timeout),
         'retries', r.retries, 'backoff', extract(epoch from r.backoff), 'priority', r.priority, 'transactional', r.transactional, 'enabled', r.enabled,
-        'description', r.description, 'wait', r.wait, 'by_clock', r.by_clock, 'limit', mutirao.defined_limit(r)) order by r.position)
+        'description', r.description, 'wait', r.wait, 'by_clock', r.by_clock, 'limit', mutirao.defined_limit(r),
+        'offer', r.offer || jsonb_build_object('role', (select o.name from mutirao.role o where o.id = r.role), 'deadline', extract(epoch from r.deadline)),
+        'application', r.application, 'child', r.child, 'inputs', r.inputs, 'outputs', r.outputs, 'model', r.model, 'task_class', r.class) order by r.position)
       from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL' where r.version = v.id), '[]'))
   from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = flow_document.version;
 end;

@@ -250,7 +250,7 @@ begin
     return;
   end if;
   select j.* into picked from mutirao.job j join mutirao.task t on t.id = j.task
-  where t.flow = take_job.flow and t.name = take_job.task and j.status = 'ready' and (take_job.instance is null or j.instance = take_job.instance)
+  where t.flow = take_job.flow and t.name = take_job.task and j.status = 'ready' and j.role is null and not j.by_clock and (take_job.instance is null or j.instance = take_job.instance)
   order by j.priority desc, j.id limit 1 for update of j skip locked;
   if not found then
     perform mutirao.task_ids(f.name, array[take_job.task]) from mutirao.flow f where f.id = take_job.flow;  -- refuses an unknown one
@@ -269,7 +269,7 @@ end $$;
 -- Older instances may have kept a value that is not of its attribute's type any more. They show null, or nobody could read the view.
 create or replace function mutirao.shown_attributes(flow int, out name text, out type text, out "position" int, out is_mixed boolean) returns setof record
 language sql stable as $$
-  select a.name, a.type, a.position, a.type <> 'json' and exists (
+  select a.name, a.type, a.position, a.type not in ('json', 'file') and exists (
     select from mutirao.version v join mutirao.attribute o on o.version = v.id where v.flow = f.id and o.name = a.name and o.type <> a.type)
   from mutirao.flow f join mutirao.attribute a on a.version = f.version where f.id = shown_attributes.flow
 $$;
@@ -306,7 +306,7 @@ begin
   end;
   for a in select x.* from mutirao.attribute x where x.version = f.version loop
     execute format('alter view %I.wed_flow alter column %I %s', f.name, a.name,
-      case when a.default_value is null then 'drop default' else format('set default %L::%s', case a.type when 'json' then a.default_value::text else a.default_value #>> '{}' end, mutirao.sql_type(a.type)) end);
+      case when a.default_value is null then 'drop default' else format('set default %L::%s', case when a.type in ('json', 'file') then a.default_value::text else a.default_value #>> '{}' end, mutirao.sql_type(a.type)) end);
   end loop;
   if is_new then
     execute format('create trigger start instead of insert on %I.wed_flow for each row execute function mutirao.wed_flow_insert(%s)', f.name, f.id);

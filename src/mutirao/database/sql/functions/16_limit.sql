@@ -99,7 +99,7 @@ begin
     return query select j.id, j.slot from mutirao.job j where j.id = only_job and j.status = 'ready' and (t.each is null or t.each > (
       select count(*) from mutirao.job r where r.task = t.task and r.status = 'running' and r.slot = j.slot)) for update skip locked;
   elsif t.per is null then
-    return query select j.id, j.slot from mutirao.job j where j.task = t.task and j.status = 'ready' order by j.priority desc, j.id limit free for update skip locked;
+    return query select j.id, j.slot from mutirao.job j where j.task = t.task and j.status = 'ready' and j.role is null and not j.by_clock order by j.priority desc, j.id limit free for update skip locked;
   else
     return query select j.id, j.slot from mutirao.job j
       where j.id = any (array(select n.job from mutirao.next_in_turn(t, free) n)) and j.status = 'ready' for update skip locked;
@@ -123,7 +123,7 @@ begin
     t.recent[21] := t.recent[21] + cardinality(picked);
   end if;
   -- Less than was asked for, though there is more: a clock will look.
-  t.look_at := case when coalesce(cardinality(picked), 0) < room and exists (select from mutirao.job j where j.task = t.task and j.status = 'ready')
+  t.look_at := case when coalesce(cardinality(picked), 0) < room and exists (select from mutirao.job j where j.task = t.task and j.status = 'ready' and j.role is null and not j.by_clock)
     then mutirao.look_at_limit(t, at) end;
   update mutirao.throttle x set served = t.served, recent = t.recent, recent_at = t.recent_at, look_at = t.look_at where x.task = t.task;
 end $$;
@@ -143,7 +143,7 @@ declare
 begin
   foreach one in array tasks loop
     exit when room <= 0;
-    continue when not exists (select from mutirao.job j where j.task = one and j.status = 'ready');
+    continue when not exists (select from mutirao.job j where j.task = one and j.status = 'ready' and j.role is null and not j.by_clock);
     t := mutirao.lock_limit(one, false);
     if t.task is null then
       passed_over := passed_over || one;
@@ -235,7 +235,7 @@ begin
     if t.per_second is not null then
       t := mutirao.roll(t, at);
     end if;
-    if not exists (select from mutirao.job j where j.task = t.task and j.status = 'ready') then
+    if not exists (select from mutirao.job j where j.task = t.task and j.status = 'ready' and j.role is null and not j.by_clock) then
       t.look_at := null;
     elsif mutirao.limit_room(t, 1) > 0 and (t.per is null or exists (select from mutirao.next_in_turn(t, 1))) then
       perform mutirao.wake(array[t.flow]);

@@ -30,7 +30,7 @@ declare
   flows int[];
 begin
   with wanted as materialized (
-    select j.id, r.by_clock, case when r.wait is not null then mutirao.due_at(i.state, r.wait, r.by_clock, mutirao.now()) end as due_at
+    select j.id, r.by_clock or r.child is not null as by_clock, case when r.wait is not null then mutirao.due_at(i.state, r.wait, r.by_clock, mutirao.now()) end as due_at
     from mutirao.instance i
     join mutirao.job j on j.instance = i.id
     join mutirao.rule r on r.version = i.version and r.task = j.task

@@ -19,6 +19,8 @@ declare
 begin
   if plain is null or type = 'json' then
     return value;
+  elsif type = 'file' then
+    return case jsonb_typeof(value) when 'object' then value end;
   end if;
   return case type
     when 'text' then to_jsonb(plain)
@@ -286,7 +288,7 @@ declare
 begin
   select array_agg(x.instance) into found_ids from (
     select j.instance from mutirao.flow f join mutirao.version v on v.id = f.version and v.gone <> '{}' cross join unnest(v.gone) t(id)
-    join mutirao.job j on j.task = t.id and j.status = 'ready' where f.live limit room) x;
+    join mutirao.job j on j.task = t.id and j.status = 'ready' and j.role is null and not j.by_clock where f.live limit room) x;
   if found_ids is null then return 0; end if;
   for swept in
     select f.version, array_agg(q.id) as instances

@@ -203,7 +203,7 @@ begin
   from unnest(jobs, becomes) m(job, becomes) where j.id = m.job and j.task <> m.becomes;
   update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
   -- How it is tried is the version's to say. A lease that has begun is left as it is.
-  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock,
+  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock or r.child is not null, role = r.role,
     status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
     due_at = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
   from mutirao.rule r, mutirao.instance i

@@ -54,6 +54,10 @@ begin
   delete from mutirao.search s where s.instance = any (instances);
   delete from mutirao.key k where k.instance = any (instances);
   delete from mutirao.event e where e.instance = any (instances);
+  delete from mutirao.charge c where c.instance = any (instances);
+  delete from mutirao.participation p where p.instance = any (instances);
+  delete from mutirao.attachment a where a.instance = any (instances);
+  delete from mutirao.child c where c.parent = any (instances);
   delete from mutirao.trace t where t.instance = any (instances);
   delete from mutirao.closed c where c.id = any (instances);
 end $$;

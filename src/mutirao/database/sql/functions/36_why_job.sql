@@ -63,9 +63,9 @@ create or replace function mutirao.jobs_ahead(j mutirao.job, most int) returns b
 language sql stable
 -- Two ranges of the index job_ready, so that a long backlog behind it is not read.
 return (select count(*) from (
-  (select from mutirao.job o where o.task = j.task and o.status = 'ready' and o.priority > j.priority limit most)
+  (select from mutirao.job o where o.task = j.task and o.status = 'ready' and o.role is null and not o.by_clock and o.priority > j.priority limit most)
   union all
-  (select from mutirao.job o where o.task = j.task and o.status = 'ready' and o.priority = j.priority and o.id < j.id limit most)) ahead);
+  (select from mutirao.job o where o.task = j.task and o.status = 'ready' and o.role is null and not o.by_clock and o.priority = j.priority and o.id < j.id limit most)) ahead);
 
 -- Those that announced themselves, and those that have a job of the task without having done so.
 create or replace function mutirao.workers_of(task int) returns text[]

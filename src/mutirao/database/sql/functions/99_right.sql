@@ -15,6 +15,8 @@ insert into mutirao.callable (function, level) values
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
   ('value_as', 'read'),
   ('flow_number', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
+  ('create_instance', 'work'), ('steer_instance', 'work'), ('steer_job', 'work'), ('hand_over', 'work'),
+  ('select_item', 'work'), ('return_item', 'work'), ('finish_item', 'work'), ('delegate_item', 'work'), ('insert_item', 'work'), ('remove_item', 'work'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
@@ -122,7 +124,7 @@ begin
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
     execute format('alter function %s set timezone = %L', f.function, 'UTC');
     execute format('alter function %s set datestyle = iso, ymd', f.function);
-    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,wed_flow_insert,wed_flow_update}') then
+    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,create_instance,select_item,return_item,finish_item,delegate_item,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
       execute format('alter function %s set jit = off', f.function);

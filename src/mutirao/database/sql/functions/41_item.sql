@@ -1,0 +1,261 @@
+-- What persons do with work items: select, lock, return, finish, delegate, and put into or take out of somebody's list.
+--
+-- Selecting is a claim: it locks the job and not its instance, unless somebody waits for it to run. So of two hundred who go for one
+-- item, one gets it and the others are told as soon as that is committed. An attempt number fences as it does for workers: whose item was
+-- moved to somebody else cannot finish it any more, and what they bring is kept as an attachment.
+
+create or replace function mutirao.item(actor int, job bigint) returns mutirao.job
+language plpgsql stable as $$
+declare
+  j mutirao.job;
+begin
+  select * into j from mutirao.job x where x.id = item.job;
+  if not found or j.role is null and not mutirao.may_see(actor, j.instance)
+    or j.role is not null and j.person is distinct from actor and not mutirao.may_do(actor, j) and not mutirao.may_see(actor, j.instance)
+  then
+    perform mutirao.refuse('unknown_job', format('there is no work item %s; it may have ended', job));
+  elsif j.role is null then
+    perform mutirao.refuse('not_an_item', format('job %s is not for people: programs do it', job));
+  end if;
+  return j;
+end $$;
+comment on function mutirao.item(int, bigint) is 'A work item, for somebody who may know of it.';
+
+create or replace function mutirao.note_item(j mutirao.job, kind text, writer text, note jsonb default null) returns void
+language sql as $$
+  insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
+  select i.id, nextval('mutirao.trace_id'), i.flow, i.version, note_item.kind, j.id, j.task, j.attempt, j.cause, i.status, note_item.writer, note_item.note, mutirao.now()
+  from mutirao.instance i where i.id = j.instance
+$$;
+comment on function mutirao.note_item(mutirao.job, text, text, jsonb) is 'Writes into the trace what somebody did with a work item.';
+
+create or replace function mutirao.refuse_item(j mutirao.job, actor int) returns void
+language plpgsql as $$
+declare
+  i mutirao.instance;
+begin
+  if j.id is null then
+    perform mutirao.refuse('unknown_job', 'the work item has ended');
+  elsif j.status = 'running' then
+    perform mutirao.refuse('item_taken', format('"%s" holds work item %s', (select p.name from mutirao.person p where p.id = j.person), j.id));
+  end if;
+  select * into i from mutirao.instance x where x.id = j.instance;
+  if i.hold = 'suspended' then
+    perform mutirao.refuse('instance_suspended', format('instance %s is interrupted: its work items can be done when it is resumed', i.id));
+  end if;
+  perform mutirao.refuse('item_not_ready', format('work item %s is %s: it cannot be done at present', j.id, j.status));
+end $$;
+
+create or replace function mutirao.select_item(actor int, job bigint, lock boolean default false) returns bigint
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job := mutirao.item(actor, job);
+begin
+  if j.person = p.id and j.status = 'running' and coalesce(j.reserved, false) = lock then
+    return j.attempt;  -- asked twice
+  elsif not mutirao.may_do(p.id, j) and j.person is distinct from p.id then
+    perform mutirao.refuse('forbidden', format('work item %s is for the role "%s"%s', job, (select r.name from mutirao.role r where r.id = j.role),
+      case when j.offered_to is not null then ', and offered to somebody else' else '' end));
+  elsif lock and not coalesce((select (r.offer -> 'disconnected')::boolean from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance), false) then
+    perform mutirao.refuse('not_disconnected', format('work item %s may not be done away from the engine: its task does not allow it', job));
+  end if;
+  if j.watched then
+    perform mutirao.lock_instance(j.instance);
+  end if;
+  update mutirao.job x set status = 'running', person = p.id, reserved = nullif(select_item.lock, false), worker = p.name, lease_until = 'infinity',
+    attempt = case when x.status = 'running' then x.attempt else nextval('mutirao.attempt_number') end
+  where x.id = j.id and (x.status = 'ready' or x.status = 'running' and x.person = p.id) returning * into j;
+  if not found then
+    select * into j from mutirao.job x where x.id = select_item.job;
+    perform mutirao.refuse_item(j, actor);
+  end if;
+  insert into mutirao.participation as k (instance, task, person, job, attempt) values (j.instance, j.task, p.id, j.id, j.attempt)
+  on conflict on constraint participation_pkey do update set job = excluded.job, attempt = excluded.attempt;
+  perform mutirao.note_item(j, case when lock then 'lock' else 'select' end, mutirao.signed(p.name));
+  perform mutirao.hint(array[p.id], array[j.role]);
+  if j.watched then
+    perform mutirao.reach(array[j.id], 'running');
+  end if;
+  return j.attempt;
+end $$;
+comment on function mutirao.select_item(int, bigint, boolean) is
+  'A person takes a work item, and it leaves everybody else''s list; with lock, to do it away from the engine. Answers the attempt, which finishing must name.';
+
+-- Its instance is locked. It goes back to its role, unless its deadline made it the business of the person in charge.
+create or replace function mutirao.let_go(j mutirao.job, offered_to int) returns void
+language plpgsql as $$
+begin
+  if j.status = 'running' then
+    perform mutirao.release(array[j.id], array[j.attempt]);
+  end if;
+  update mutirao.job x set person = null, reserved = null, offered_to = let_go.offered_to where x.id = j.id;
+  perform mutirao.hint(array[j.person, j.offered_to, offered_to], array[j.role]);
+end $$;
+
+create or replace function mutirao.lock_item(actor int, job bigint) returns mutirao.job
+language plpgsql as $$
+declare
+  j mutirao.job := mutirao.item(actor, job);
+begin
+  perform from mutirao.instance i where i.id = j.instance for no key update;
+  select * into j from mutirao.job x where x.id = lock_item.job for update;
+  if not found then
+    perform mutirao.refuse('unknown_job', format('there is no work item %s; it may have ended', job));
+  end if;
+  return j;
+end $$;
+comment on function mutirao.lock_item(int, bigint) is 'Locks the instance of a work item, then the item.';
+
+create or replace function mutirao.return_item(actor int, job bigint, reason text default null) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job := mutirao.lock_item(actor, job);
+begin
+  if j.status <> 'running' or j.person <> p.id and not mutirao.may_steer(p.id, j.instance) then
+    perform mutirao.refuse('item_not_held', format('work item %s is not yours to return: %s', job,
+      case when j.status = 'running' then format('"%s" holds it', (select x.name from mutirao.person x where x.id = j.person)) else 'nobody holds it' end));
+  end if;
+  perform mutirao.note_item(j, 'return', mutirao.signed(p.name), mutirao.note(reason));
+  perform mutirao.let_go(j, case when j.transferred then j.offered_to end);
+end $$;
+comment on function mutirao.return_item(int, bigint, text) is 'Whoever holds a work item gives it back, undone; the person in charge and administrators take it from them.';
+
+--------------------------------------------------------------------------------------------------------------- finishing
+
+create or replace function mutirao.late_result(actor int, job bigint, attempt bigint, content jsonb, out code text, out message text, out attachment bigint)
+language plpgsql as $$
+declare
+  k mutirao.participation;
+  holder text;
+begin
+  select * into k from mutirao.participation x where x.job = late_result.job and x.person = late_result.actor and x.attempt = late_result.attempt;
+  if not found then
+    code := 'item_not_held';
+    message := format('you do not hold work item %s: select it first', job);
+  elsif k.did = k.attempt then
+    code := 'item_finished';
+    message := format('you have finished work item %s already, at %s', job, to_char(k.did_at, 'YYYY-MM-DD HH24:MI:SS TZ'));
+  else
+    insert into mutirao.attachment (instance, job, task, person, kind, content, at)
+    values (k.instance, k.job, k.task, k.person, 'late_result', content, mutirao.now()) returning id into attachment;
+    select p.name into holder from mutirao.job j join mutirao.person p on p.id = coalesce(j.person, j.offered_to) where j.id = late_result.job;
+    code := 'item_moved';
+    message := format('work item %s is not yours any more%s: your result is not written, but kept as attachment %s of instance %s', job,
+      coalesce(format(', it was given to "%s"', holder), ''), attachment, k.instance);
+  end if;
+end $$;
+comment on function mutirao.late_result(int, bigint, bigint, jsonb) is 'What becomes of a result from somebody who does not hold the item: kept, if they once did and have not finished it.';
+
+create or replace function mutirao.check_outputs(j mutirao.job, change jsonb) returns void
+language plpgsql as $$
+declare
+  outputs text[];
+  stray text;
+begin
+  select r.outputs into outputs from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance;
+  if jsonb_typeof(change) is distinct from 'object' then
+    perform mutirao.refuse('wrong_type', format('a result is a JSON object of attributes and their values: it cannot be %s', coalesce(left(change::text, 100), 'null')));
+  end if;
+  if outputs is null then return; end if;
+  select k into stray from jsonb_object_keys(change) k where k <> all (outputs) limit 1;
+  if found then
+    perform mutirao.refuse('wrong_output', format('the task of work item %s does not write "%s"; it writes %s', j.id, stray, coalesce(nullif(array_to_string(outputs, ', '), ''), 'nothing')));
+  end if;
+end $$;
+
+-- A result that comes too late is refused, but kept: so it is answered and not raised, for raising would undo the keeping.
+create or replace function mutirao.finish_item(
+  actor int, job bigint, attempt bigint, change jsonb default '{}', error text default null, out outcome text, out code text, out message text, out attachment bigint)
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job;
+  told mutirao.settled;
+begin
+  perform from mutirao.instance i where i.id = (select x.instance from mutirao.job x where x.id = finish_item.job) for no key update;
+  select * into j from mutirao.job x where x.id = finish_item.job;
+  if not found or j.attempt is distinct from finish_item.attempt or j.person is distinct from p.id or j.status <> 'running' then
+    outcome := 'refused';
+    select l.code, l.message, l.attachment into code, message, attachment
+    from mutirao.late_result(p.id, job, attempt, jsonb_strip_nulls(jsonb_build_object('change', change, 'error', error))) l;
+    return;
+  end if;
+  if error is null then
+    perform mutirao.check_outputs(j, change);
+  end if;
+  -- Before the finish: what fires may have to go to whoever did this.
+  update mutirao.participation k set did = j.attempt, did_at = mutirao.now() where k.instance = j.instance and k.task = j.task and k.person = p.id;
+  select * into told from mutirao.finish_jobs(mutirao.signed(p.name), array[j.id], array[j.attempt], array[case when error is null then change end],
+    array[case when error is not null then jsonb_build_object('code', 'refused_by_person', 'error', error, 'final', true) end], null);
+  if told.kind = 'refused' then
+    perform mutirao.refuse(told.note ->> 'code', format('work item %s: %s', job, coalesce(told.note ->> 'error', 'it cannot be written now')));
+  end if;
+  outcome := case when told.kind = 'parked' then 'parked' else 'done' end;
+  perform mutirao.hint(array[p.id], null);
+end $$;
+comment on function mutirao.finish_item(int, bigint, bigint, jsonb, text) is
+  'A person finishes the item they hold: with what it writes, or as failed. Answers done, parked (it is kept, and written when other jobs have ended) or refused.';
+
+------------------------------------------------------------------------------------------------- moving it between persons
+
+create or replace function mutirao.delegate_item(actor int, job bigint, recipient int, reason text default null) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job := mutirao.lock_item(actor, job);
+  r mutirao.person := mutirao.actor(recipient);
+  steers boolean := mutirao.may_steer(p.id, j.instance);
+begin
+  if not steers and not (j.person = p.id and j.status = 'running' or j.offered_to = p.id and j.status = 'ready') then
+    perform mutirao.refuse('forbidden', format('work item %s is not yours to delegate: hold it, or be in charge of instance %s', job, j.instance));
+  elsif j.status not in ('ready', 'running') then
+    perform mutirao.refuse_item(j, actor);
+  elsif not steers and not exists (select from mutirao.member m where m.role = j.role and m.person = r.id) then
+    perform mutirao.refuse('forbidden', format('"%s" is not in the role "%s": only the person in charge or an administrator may give it to others', r.name, (select x.name from mutirao.role x where x.id = j.role)));
+  elsif exists (select from mutirao.barred b where b.person = r.id and b.job = j.id) then
+    perform mutirao.refuse('forbidden', format('work item %s is not for "%s"', job, r.name));
+  end if;
+  perform mutirao.note_item(j, 'delegate', mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'));
+  perform mutirao.let_go(j, r.id);
+end $$;
+comment on function mutirao.delegate_item(int, bigint, int, text) is 'Offers a work item to one other person alone.';
+
+create or replace function mutirao.insert_item(actor int, job bigint, recipient int) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job := mutirao.lock_item(actor, job);
+  r mutirao.person := mutirao.actor(recipient);
+begin
+  perform mutirao.check_steer(p.id, j.instance);
+  delete from mutirao.barred b where b.person = r.id and b.job = j.id;
+  insert into mutirao.invited (person, job) values (r.id, j.id) on conflict do nothing;
+  perform mutirao.note_item(j, 'insert', mutirao.signed(p.name), jsonb_build_object('to', r.name));
+  perform mutirao.hint(array[r.id], null);
+end $$;
+comment on function mutirao.insert_item(int, bigint, int) is 'Puts a work item into somebody''s list as well, of the role or not.';
+
+create or replace function mutirao.remove_item(actor int, job bigint, recipient int) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  j mutirao.job := mutirao.lock_item(actor, job);
+  r mutirao.person;
+begin
+  perform mutirao.check_steer(p.id, j.instance);
+  select * into r from mutirao.person x where x.id = recipient;
+  if not found then
+    perform mutirao.refuse('unknown_person', format('there is no person number %s', recipient));
+  end if;
+  delete from mutirao.invited i where i.person = r.id and i.job = j.id;
+  insert into mutirao.barred (person, job) values (r.id, j.id) on conflict do nothing;
+  perform mutirao.note_item(j, 'remove', mutirao.signed(p.name), jsonb_build_object('from', r.name));
+  if j.person = r.id and j.status = 'running' or j.offered_to = r.id then
+    perform mutirao.let_go(j, nullif(j.offered_to, r.id));
+  else
+    perform mutirao.hint(array[r.id], null);
+  end if;
+end $$;
+comment on function mutirao.remove_item(int, bigint, int) is 'Takes a work item out of somebody''s list, and out of their hands.';

@@ -1,0 +1,114 @@
+-- The person in charge of an instance: creates it, steers it, hands it over. Each act is in the trace, with who and why.
+
+create or replace function mutirao.put_in_charge(instances bigint[], person int, policies jsonb) returns void
+language sql as $$
+  insert into mutirao.charge (instance, person, policies) select i, put_in_charge.person, put_in_charge.policies from unnest(instances) i;
+  insert into mutirao.participation (instance, person) select i, put_in_charge.person from unnest(instances) i;
+$$;
+
+create or replace function mutirao.check_policies(flow text, policies jsonb) returns void
+language plpgsql as $$
+declare
+  bad record;
+begin
+  if policies is null then return; end if;
+  if jsonb_typeof(policies) <> 'object' then
+    perform mutirao.refuse('wrong_call', 'policies are an object of tasks and their policies, such as {"approve": {"kind": "least_loaded"}}');
+  end if;
+  select e.key, e.value, r.role into bad from jsonb_each(policies) e
+  left join mutirao.flow f on f.name = check_policies.flow left join mutirao.task t on t.flow = f.id and t.name = e.key
+  left join mutirao.rule r on r.version = f.version and r.task = t.id
+  where r.role is null or coalesce(e.value ->> 'kind', '') not in ('everyone', 'least_loaded', 'round_robin', 'same_as', 'not_as')
+    or (e.value ->> 'kind' in ('same_as', 'not_as')) <> exists (
+      select from mutirao.rule x join mutirao.task o on o.id = x.task where x.version = f.version and o.name = e.value ->> 'task')
+  limit 1;
+  if found and bad.role is null then
+    perform mutirao.refuse('unknown_task', format('flow "%s" has no task "%s" that people do, so there is no policy for it', flow, bad.key));
+  elsif found then
+    perform mutirao.refuse('wrong_call', format('task "%s": a policy is {"kind": …} with everyone, least_loaded or round_robin, or with same_as or not_as and a "task" of the flow: got %s', bad.key, left(bad.value::text, 100)));
+  end if;
+end $$;
+
+create or replace function mutirao.create_instance(
+  actor int, flow text, state jsonb default '{}', key text default null, policies jsonb default null, in_charge int default null,
+  priority int default 0, at timestamptz default null, reason text default null) returns bigint
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  f mutirao.flow;
+  charged mutirao.person := mutirao.actor(coalesce(in_charge, actor));
+begin
+  select * into f from mutirao.flow x where x.name = create_instance.flow;
+  if not found then
+    perform mutirao.refuse_flow(flow);
+  elsif not mutirao.may_create(p.id, f) then
+    perform mutirao.refuse('forbidden', format('only %s may start flow "%s"',
+      coalesce(format('members of the role "%s"', (select r.name from mutirao.role r where r.id = f.creator_role)), 'administrators'), flow));
+  end if;
+  perform mutirao.check_policies(flow, policies);
+  return (select * from mutirao.start_instances(flow, array[state], priority, mutirao.signed(p.name), case when key is not null then array[key] end,
+    array[mutirao.note(reason)], at, charged.id, policies));
+end $$;
+comment on function mutirao.create_instance(int, text, jsonb, text, jsonb, int, int, timestamptz, text) is
+  'A person starts an instance, and is in charge of it unless somebody else is named. policies: for single tasks, whom their items are offered to.';
+
+create or replace function mutirao.steer_instance(actor int, instance bigint, act text, change jsonb default null, reason text default null) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.check_steer(actor, instance);
+  writer text := mutirao.signed(p.name);
+begin
+  case act
+    when 'suspend' then perform mutirao.suspend_instance(instance, writer, reason);
+    when 'resume' then perform mutirao.resume_instance(instance, writer, reason);
+    when 'cancel' then perform mutirao.cancel_instance(instance, writer, reason);
+    when 'set' then perform mutirao.set_instance(instance, change, writer, reason);
+    when 'repair' then perform mutirao.repair_instance(instance, coalesce(change, '{}'), writer, reason);
+    else perform mutirao.refuse('wrong_call', format('an instance cannot be steered by "%s": suspend, resume, cancel, set and repair do', act));
+  end case;
+end $$;
+comment on function mutirao.steer_instance(int, bigint, text, jsonb, text) is
+  'The person in charge or an administrator suspends, resumes, cancels, sets or repairs an instance.';
+
+create or replace function mutirao.steer_job(actor int, job bigint, act text, change jsonb default null, reason text default null) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  of_instance bigint := (select j.instance from mutirao.job j where j.id = steer_job.job);
+begin
+  if of_instance is null or not mutirao.may_see(p.id, of_instance) then
+    perform mutirao.refuse('unknown_job', format('there is no job %s; it may have ended', job));
+  end if;
+  perform mutirao.check_steer(p.id, of_instance);
+  case act
+    when 'retry' then perform mutirao.retry_job(job, mutirao.signed(p.name), reason);
+    when 'skip' then perform mutirao.skip_job(job, coalesce(change, '{}'), mutirao.signed(p.name), reason);
+    else perform mutirao.refuse('wrong_call', format('a job cannot be steered by "%s": retry and skip do', act));
+  end case;
+end $$;
+comment on function mutirao.steer_job(int, bigint, text, jsonb, text) is 'The person in charge or an administrator retries a failed job, or ends it as if it had succeeded.';
+
+create or replace function mutirao.hand_over(actor int, instance bigint, recipient int, reason text default null) returns void
+language plpgsql security definer as $$
+declare
+  p mutirao.person := mutirao.check_steer(actor, instance);
+  r mutirao.person := mutirao.actor(recipient);
+  i mutirao.instance := mutirao.lock_instance(instance);
+begin
+  insert into mutirao.charge as c (instance, person) values (i.id, r.id) on conflict on constraint charge_pkey do update set person = excluded.person;
+  insert into mutirao.participation (instance, person) values (i.id, r.id) on conflict do nothing;
+  insert into mutirao.trace (instance, id, flow, version, kind, status, writer, note, at)
+  values (i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'hand_over', i.status, mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'), mutirao.now());
+  perform mutirao.hint(array[p.id, r.id], null);
+end $$;
+comment on function mutirao.hand_over(int, bigint, int, text) is 'Puts somebody else in charge of an open instance.';
+
+-- What others wait for when instances end: parents, and whoever is in charge. Engines without either pay two looks at empty tables.
+create or replace function mutirao.note_ends(instances bigint[]) returns void
+language plpgsql as $$
+begin
+  if exists (select from mutirao.child c where c.due_at is null) then
+    perform mutirao.children_ended(instances);
+  end if;
+end $$;
+comment on function mutirao.note_ends(bigint[]) is 'Instances have just closed: tells those who wait for it.';
