@@ -1316,17 +1316,17 @@ CREATE INDEX invited_job ON mutirao.invited USING btree (job);
 
 CREATE INDEX item_alert ON mutirao.job USING btree (alert_at) WHERE (alert_at IS NOT NULL);
 
-CREATE INDEX item_arrival ON mutirao.job USING btree (role, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+CREATE INDEX item_arrival ON mutirao.job USING btree (role, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_deadline ON mutirao.job USING btree (role, finish_by, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+CREATE INDEX item_deadline ON mutirao.job USING btree (role, finish_by, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_held ON mutirao.job USING btree (person, id) WHERE ((status = 'running'::mutirao.job_status) AND (person IS NOT NULL));
+CREATE INDEX item_held ON mutirao.job USING btree (person, id) WHERE ((person IS NOT NULL) AND (status = 'running'::mutirao.job_status));
 
-CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, id) WHERE ((status = 'ready'::mutirao.job_status) AND (offered_to IS NOT NULL));
+CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, id) WHERE ((offered_to IS NOT NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_priority ON mutirao.job USING btree (role, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+CREATE INDEX item_priority ON mutirao.job USING btree (role, priority DESC, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_size ON mutirao.job USING btree (role, size, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NOT NULL) AND (offered_to IS NULL));
+CREATE INDEX item_size ON mutirao.job USING btree (role, size, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 

@@ -98,13 +98,14 @@ comment on column mutirao.job.size is 'Of a work item: the bytes of its data and
 drop index mutirao.job_ready;
 create index job_ready on mutirao.job (task, priority desc, id) where status = 'ready' and role is null and not by_clock;
 
--- A worklist is read in one of these orders, role by role. What nobody is to do or somebody does already is in none of them.
-create index item_arrival on mutirao.job (role, id) where status = 'ready' and role is not null and offered_to is null;
-create index item_priority on mutirao.job (role, priority desc, id) where status = 'ready' and role is not null and offered_to is null;
-create index item_deadline on mutirao.job (role, finish_by, id) where status = 'ready' and role is not null and offered_to is null;
-create index item_size on mutirao.job (role, size, id) where status = 'ready' and role is not null and offered_to is null;
-create index item_offered on mutirao.job (offered_to, id) where status = 'ready' and offered_to is not null;
-create index item_held on mutirao.job (person, id) where status = 'running' and person is not null;
+-- A worklist is read in one of these orders, role by role. What somebody does already is in none of
+-- them. Of a worker's job they ask only the first thing: whether it has a role.
+create index item_arrival on mutirao.job (role, id) where role is not null and offered_to is null and status = 'ready';
+create index item_priority on mutirao.job (role, priority desc, id) where role is not null and offered_to is null and status = 'ready';
+create index item_deadline on mutirao.job (role, finish_by, id) where role is not null and offered_to is null and status = 'ready';
+create index item_size on mutirao.job (role, size, id) where role is not null and offered_to is null and status = 'ready';
+create index item_offered on mutirao.job (offered_to, id) where offered_to is not null and status = 'ready';
+create index item_held on mutirao.job (person, id) where person is not null and status = 'running';
 create index item_alert on mutirao.job (alert_at) where alert_at is not null;
 
 -- Numbers of jobs are never used again, so a row whose job has ended says nothing; a clock removes it by and by.
