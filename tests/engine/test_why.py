@@ -427,3 +427,28 @@ async def test_it_writes_nothing_and_may_be_asked_of_a_standby(engine: Engine) -
             == 5
         )
     assert await engine.everything() == before
+
+
+# -------------------------------------------------------------------------------------------------------------- people
+
+
+async def test_a_work_item_is_told_by_who_may_take_it_and_who_has_it(engine: Engine) -> None:
+    await engine.rows("insert into mutirao.role (name, made_at) values ('clerk', mutirao.now())")
+    await engine.apply(
+        "f", {"a": 0}, {"check": {"when": "a = 0", "offer": {"role": "clerk", "deadline": 7200}}}, final="a = 1"
+    )
+    instance = await engine.start("f")
+    check = await one(engine, instance, "check")
+    assert check.answer.startswith("check has been on offer for ")
+    assert check.answer.endswith('nobody has taken it: the role "clerk" has nobody; it is due in 2 h')
+    clerk = await engine.one(
+        "insert into mutirao.person (name, made_by, made_at) values ('clerk_1', 'test', mutirao.now()) returning id"
+    )
+    await engine.rows("insert into mutirao.member select r.id, %s from mutirao.role r where r.name = 'clerk'", clerk)
+    check = await one(engine, instance, "check")
+    assert check.answer.endswith('the role "clerk" has 1 person; it is due in 2 h')
+    assert check.job is not None
+    await engine.rows("select mutirao.select_item(%s, %s)", clerk, check.job["id"])
+    assert (await one(engine, instance, "check")).answer == 'check is with "clerk_1"; it is due in 2 h'
+    await engine.advance(hours=3)
+    assert (await one(engine, instance, "check")).answer == 'check is with "clerk_1"; it has been due for 1 h'

@@ -94,6 +94,16 @@ return coalesce((
   select format('; the last one, %s, %s %s ago', w.name, case when w.stopped_at is null then 'was seen' else 'stopped' end, mutirao.span_words(mutirao.now() - coalesce(w.stopped_at, w.seen_at)))
   from mutirao.worker w where w.tasks @> array[absence_words.task] order by w.seen_at desc limit 1), '');
 
+create or replace function mutirao.item_words(j mutirao.job, at timestamptz) returns text
+language sql stable
+return case j.status when 'running' then format('is with "%s"', (select p.name from mutirao.person p where p.id = j.person))
+    else format('has been on offer for %s, and nobody has taken it: %s', mutirao.span_words(at - coalesce(j.ready_at, j.created_at)), coalesce(
+      (select format('only "%s" may', p.name) from mutirao.person p where p.id = j.offered_to),
+      (select format('the role "%s" has %s', r.name, coalesce(nullif(mutirao.counted(count(p.id), 'person', 'persons'), '0 persons'), 'nobody')) from mutirao.role r
+       left join mutirao.member m on m.role = r.id left join mutirao.person p on p.id = m.person and p.disabled_at is null where r.id = j.role group by r.name))) end
+  || coalesce(case when j.finish_by > at then '; it is due in ' || mutirao.span_words(j.finish_by - at) else format('; it has been due for %s', mutirao.span_words(at - j.finish_by)) end, '');
+comment on function mutirao.item_words(mutirao.job, timestamptz) is 'What a work item waits for, in words that follow the name of its task.';
+
 -- Each status of a job is a branch: what it waits for, and that in words that follow the name of the task.
 create or replace function mutirao.why_job(j mutirao.job, r mutirao.rule, w mutirao.work) returns jsonb
 language plpgsql stable as $$
@@ -104,7 +114,7 @@ declare
   age text := mutirao.span_words(at - coalesce(j.ready_at, j.created_at));
   error text := mutirao.error_words(j.error);
   facts jsonb := jsonb_strip_nulls(jsonb_build_object('id', j.id, 'status', j.status, 'created_at', j.created_at, 'ready_at', j.ready_at, 'priority', j.priority, 'attempt', j.attempt, 'worker', j.worker,
-    'lease_until', j.lease_until, 'deadline_at', j.deadline_at, 'due_at', j.due_at, 'failures', j.failures, 'tries', tries, 'error', nullif(error, ''), 'cause', j.cause));
+    'lease_until', nullif(j.lease_until, 'infinity'), 'deadline_at', j.deadline_at, 'due_at', j.due_at, 'failures', j.failures, 'tries', tries, 'error', nullif(error, ''), 'cause', j.cause));
   workers text[];
   ahead bigint;
   used jsonb;
@@ -112,6 +122,10 @@ declare
   says text;
   waits_for text;
 begin
+  if j.role is not null and j.status in ('ready', 'running') then
+    return facts || jsonb_strip_nulls(jsonb_build_object('waits_for', 'person', 'says', mutirao.item_words(j, at), 'finish_by', j.finish_by,
+      'role', (select x.name from mutirao.role x where x.id = j.role)));
+  end if;
   case j.status::text
     when 'ready' then
       workers := mutirao.workers_of(j.task);
