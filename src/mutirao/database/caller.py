@@ -32,3 +32,14 @@ class Caller(ABC):
             cursor = connection.cursor(row_factory=class_row(kind))
             await cursor.execute(query(name), values)
             return await cursor.fetchall()
+
+
+class Face(Caller):
+    """A part of the engine that is reached as an attribute of it, such as `engine.persons`."""
+
+    def __init__(self, engine: Caller) -> None:
+        self._engine = engine
+        self.name = engine.name
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        return self._engine.connection()

@@ -30,6 +30,7 @@ from mutirao.database.explanation import Why
 from mutirao.database.keep import KeepCalls
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
+from mutirao.database.person import Persons
 from mutirao.database.record import (
     Backlog,
     Event,
@@ -43,6 +44,7 @@ from mutirao.database.record import (
     VersionRecord,
     WorkerRecord,
 )
+from mutirao.database.role import Roles
 from mutirao.database.schedule import Schedules
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
@@ -98,6 +100,8 @@ class Engine(KeepCalls):
         self.name = name
         self.url = ""
         self.schedules = Schedules(self)
+        self.persons = Persons(self)
+        self.roles = Roles(self, self.persons)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

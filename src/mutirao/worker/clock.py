@@ -26,6 +26,7 @@ _DUTIES = (
     "children",
     "retention",
     "schedules",
+    "access",
     "views",
 )
 # Never longer than this between two looks: another clock may have vanished with what it had taken.

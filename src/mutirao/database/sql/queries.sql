@@ -417,3 +417,45 @@ select 'overdue', '', '', 'lease', 0,
 select x.id, t.note ->> 'traceparent'
 from unnest(%s::bigint[]) x(id), lateral (select t.note from mutirao.trace t where t.instance = x.id order by t.id limit 1) t
 where t.note ? 'traceparent'
+
+-- persons: those whom an actor asks for, by name
+select * from mutirao.persons(%(actor)s, %(named)s, %(numbered)s, %(search)s, %(role)s, %(is_here)s, %(is_disabled)s, %(after)s, %(room)s)
+
+-- person_number: the number of the person of that name
+select id from mutirao.person where name = %s
+
+-- person_names: names to guess from what was meant by a wrong one
+select name from mutirao.person where disabled_at is null order by name limit 500
+
+-- add_person: adds a person in some roles, and answers the number
+select mutirao.add_person(%s, %s, %s, %s, %s, %s)
+
+-- change_person: changes name, full name or e-mail
+select mutirao.change_person(%s, %s, %s::jsonb, %s, %s)
+
+-- set_away: says from when until when a person is away
+select mutirao.set_away(%s, %s, coalesce(%s::timestamptz, case when %s then mutirao.now() end), %s, %s, %s, %s)
+
+-- disable_person: ends what a person may do
+select mutirao.disable_person(%s, %s, %s, %s)
+
+-- enable_person: lets a person sign in again
+select mutirao.enable_person(%s, %s, %s, %s)
+
+-- roles: those that an actor asks for, by name
+select * from mutirao.roles(%(actor)s, %(named)s, %(numbered)s)
+
+-- add_role: adds a role, and answers its number
+select mutirao.add_role(%s, %s, %s, %s)
+
+-- change_role: changes name or description
+select mutirao.change_role(%s, %s, %s::jsonb, %s, %s)
+
+-- remove_role: removes a role that nothing uses
+select mutirao.remove_role(%s, %s, %s, %s)
+
+-- put_into_role: puts persons into a role
+select mutirao.put_into_role(%s, %s, %s, %s)
+
+-- take_out_of_role: takes persons out of a role
+select mutirao.take_out_of_role(%s, %s, %s, %s)

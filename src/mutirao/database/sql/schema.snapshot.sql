@@ -264,6 +264,9 @@ CREATE TABLE mutirao.person (
     seen_at timestamp with time zone,
     made_by text NOT NULL,
     made_at timestamp with time zone NOT NULL,
+    signed_out_at timestamp with time zone,
+    revision integer DEFAULT 1 NOT NULL,
+    changes jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT person_check CHECK ((substitute <> id)),
     CONSTRAINT person_check1 CHECK ((away_from <= away_until)),
     CONSTRAINT person_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
@@ -276,6 +279,12 @@ COMMENT ON COLUMN mutirao.person.disabled_at IS 'Since when they may not sign in
 COMMENT ON COLUMN mutirao.person.away_from IS 'From then until away_until, or until they say so, the substitute sees their work as well.';
 
 COMMENT ON COLUMN mutirao.person.seen_at IS 'When they last asked for anything: who was here a short while ago is active.';
+
+COMMENT ON COLUMN mutirao.person.signed_out_at IS 'When they ended their last session: since then they are not here.';
+
+COMMENT ON COLUMN mutirao.person.revision IS 'Raised by every change, so that a change can name the one it was made for.';
+
+COMMENT ON COLUMN mutirao.person.changes IS 'Of each thing that was changed: {revision, by, at} of its last change.';
 
 CREATE TABLE mutirao.worker (
     name text NOT NULL,
@@ -422,6 +431,19 @@ COMMENT ON COLUMN mutirao.job.finish_by IS 'Of a work item: its deadline.';
 COMMENT ON COLUMN mutirao.job.alert_at IS 'Of a work item: when a clock has something to do about its deadline.';
 
 COMMENT ON COLUMN mutirao.job.size IS 'Of a work item: the bytes of its data and of its application.';
+
+CREATE TABLE mutirao.role (
+    id integer NOT NULL,
+    name text NOT NULL,
+    description text,
+    made_at timestamp with time zone NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    changes jsonb DEFAULT '{}'::jsonb NOT NULL,
+    removed_at timestamp with time zone,
+    CONSTRAINT role_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON COLUMN mutirao.role.removed_at IS 'It was removed, but old versions of flows speak of it. Adding one of its name brings it back.';
 
 CREATE TABLE mutirao.schedule (
     name text NOT NULL,
@@ -732,14 +754,6 @@ COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views h
 
 COMMENT ON COLUMN mutirao.flow.creator_role IS 'Of persons, only its members and administrators start instances.';
 
-CREATE TABLE mutirao.role (
-    id integer NOT NULL,
-    name text NOT NULL,
-    description text,
-    made_at timestamp with time zone NOT NULL,
-    CONSTRAINT role_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
-);
-
 CREATE TABLE mutirao.export (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -751,6 +765,13 @@ CREATE TABLE mutirao.export (
 );
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
+
+CREATE TABLE mutirao.setting (
+    name text NOT NULL,
+    value jsonb NOT NULL
+);
+
+COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
 
 CREATE TABLE mutirao.member (
     role integer NOT NULL,
@@ -817,13 +838,6 @@ COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoev
 COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
 
 COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
-
-CREATE TABLE mutirao.setting (
-    name text NOT NULL,
-    value jsonb NOT NULL
-);
-
-COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge.';
 
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
@@ -1135,6 +1149,69 @@ ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE mutirao_secret.attempt (
+    kind text NOT NULL,
+    key bytea NOT NULL,
+    times timestamp with time zone[] NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT attempt_kind_check CHECK ((kind = ANY (ARRAY['name'::text, 'address'::text])))
+);
+
+COMMENT ON TABLE mutirao_secret.attempt IS 'When somebody last tried to sign in and did not, by name and by address; at: the newest.';
+
+COMMENT ON COLUMN mutirao_secret.attempt.key IS 'SHA-256, for people type passwords where names belong.';
+
+CREATE TABLE mutirao_secret.password (
+    person integer NOT NULL,
+    hash text NOT NULL,
+    set_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao_secret.password IS 'argon2id, in the form that names its parameters. Who has none cannot sign in.';
+
+CREATE TABLE mutirao_secret.session (
+    id bigint NOT NULL,
+    person integer NOT NULL,
+    hash bytea NOT NULL,
+    address text,
+    agent text,
+    made_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON COLUMN mutirao_secret.session.hash IS 'SHA-256 of its secret, which only the browser has.';
+
+ALTER TABLE mutirao_secret.session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao_secret.session_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE mutirao_secret.token (
+    id bigint NOT NULL,
+    person integer NOT NULL,
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    used_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao_secret.token IS 'By which programs act as a person.';
+
+ALTER TABLE mutirao_secret.token ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao_secret.token_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE ONLY mutirao.attachment
     ADD CONSTRAINT attachment_pkey PRIMARY KEY (id);
 
@@ -1294,6 +1371,27 @@ ALTER TABLE ONLY mutirao.version
 ALTER TABLE ONLY mutirao.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY mutirao_secret.attempt
+    ADD CONSTRAINT attempt_pkey PRIMARY KEY (kind, key);
+
+ALTER TABLE ONLY mutirao_secret.password
+    ADD CONSTRAINT password_pkey PRIMARY KEY (person);
+
+ALTER TABLE ONLY mutirao_secret.session
+    ADD CONSTRAINT session_hash_key UNIQUE (hash);
+
+ALTER TABLE ONLY mutirao_secret.session
+    ADD CONSTRAINT session_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao_secret.token
+    ADD CONSTRAINT token_hash_key UNIQUE (hash);
+
+ALTER TABLE ONLY mutirao_secret.token
+    ADD CONSTRAINT token_person_name_key UNIQUE (person, name);
+
+ALTER TABLE ONLY mutirao_secret.token
+    ADD CONSTRAINT token_pkey PRIMARY KEY (id);
+
 CREATE INDEX attachment_instance ON mutirao.attachment USING btree (instance);
 
 CREATE INDEX barred_job ON mutirao.barred USING btree (job);
@@ -1348,6 +1446,8 @@ CREATE INDEX participation_job ON mutirao.participation USING btree (job, person
 
 CREATE INDEX participation_person ON mutirao.participation USING btree (person, instance DESC);
 
+CREATE INDEX person_disabled ON mutirao.person USING btree (disabled_at) WHERE (disabled_at IS NOT NULL);
+
 CREATE INDEX person_substitute ON mutirao.person USING btree (substitute) WHERE (substitute IS NOT NULL);
 
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
@@ -1355,6 +1455,16 @@ CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
 CREATE INDEX stray_instance ON mutirao.stray USING btree (instance);
+
+CREATE INDEX attempt_at ON mutirao_secret.attempt USING btree (at);
+
+CREATE INDEX session_made ON mutirao_secret.session USING btree (made_at);
+
+CREATE INDEX session_person ON mutirao_secret.session USING btree (person);
+
+CREATE INDEX session_seen ON mutirao_secret.session USING btree (seen_at);
+
+CREATE INDEX token_expires ON mutirao_secret.token USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE CONSTRAINT TRIGGER show AFTER INSERT ON mutirao.version DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.show_version();
 
@@ -1438,3 +1548,12 @@ ALTER TABLE ONLY mutirao.throttle
 
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
+
+ALTER TABLE ONLY mutirao_secret.password
+    ADD CONSTRAINT password_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao_secret.session
+    ADD CONSTRAINT session_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao_secret.token
+    ADD CONSTRAINT token_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);

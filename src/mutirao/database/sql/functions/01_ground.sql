@@ -51,7 +51,17 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('not_disconnected',    'MU278', 'the task may not be done away from the engine'),
   ('instance_suspended',  'MU279', 'the instance is interrupted'),
   ('item_finished',       'MU281', 'the person has finished the work item already'),
-  ('wrong_output',        'MU280', 'a result writes an attribute that is not among the task''s outputs')
+  ('wrong_output',        'MU280', 'a result writes an attribute that is not among the task''s outputs'),
+  ('name_taken',          'MU250', 'there is a person or a role of that name'),
+  ('role_used',           'MU251', 'flows or work items need the role'),
+  ('wrong_substitute',    'MU252', 'the person cannot stand in for the other'),
+  ('unknown_session',     'MU253', 'there is no such session'),
+  ('unknown_token',       'MU254', 'there is no such token'),
+  ('wrong_credentials',   'MU285', 'name and password do not go together'),
+  ('too_many_attempts',   'MU286', 'too many have tried to sign in and failed: there is a time to wait'),
+  ('weak_password',       'MU287', 'a password is too short, too long, or the name'),
+  ('not_signed_in',       'MU288', 'the session or token is unknown, has ended or was revoked'),
+  ('last_administrator',  'MU289', 'no enabled administrator would be left')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void

@@ -28,8 +28,9 @@ return coalesce(p.away_from <= mutirao.now() and coalesce(p.away_until > mutirao
 
 create or replace function mutirao.is_here(p mutirao.person) returns boolean
 language sql stable
-return p.disabled_at is null and not mutirao.is_away(p) and coalesce(p.seen_at > mutirao.now() - interval '15 minutes', false);
-comment on function mutirao.is_here(mutirao.person) is 'Active: has asked for something within the last quarter of an hour.';
+return p.disabled_at is null and not mutirao.is_away(p) and coalesce(p.seen_at > mutirao.now() - interval '15 minutes', false)
+  and coalesce(p.seen_at > p.signed_out_at, true);
+comment on function mutirao.is_here(mutirao.person) is 'Active: has asked for something within the last quarter of an hour, and not signed out since.';
 
 create or replace function mutirao.load_of(person int) returns bigint
 language sql stable

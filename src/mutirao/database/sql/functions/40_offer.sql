@@ -9,7 +9,7 @@ language plpgsql stable as $$
 declare
   found_id int;
 begin
-  select r.id into found_id from mutirao.role r where r.name = role_named.name;
+  select r.id into found_id from mutirao.role r where r.name = role_named.name and r.removed_at is null;
   if not found then
     perform mutirao.refuse('unknown_role', format('%s names the role "%s", which there is not: make it first, by mutirao role add', place, name));
   end if;

@@ -17,6 +17,8 @@ insert into mutirao.callable (function, level) values
   ('flow_number', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('create_instance', 'work'), ('steer_instance', 'work'), ('steer_job', 'work'), ('hand_over', 'work'),
   ('select_item', 'work'), ('return_item', 'work'), ('finish_item', 'work'), ('delegate_item', 'work'), ('insert_item', 'work'), ('remove_item', 'work'),
+  ('persons', 'read'), ('roles', 'read'), ('add_person', 'define'), ('change_person', 'define'), ('set_away', 'define'), ('disable_person', 'define'), ('enable_person', 'define'),
+  ('add_role', 'define'), ('change_role', 'define'), ('remove_role', 'define'), ('put_into_role', 'define'), ('take_out_of_role', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
