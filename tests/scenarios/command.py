@@ -3,12 +3,15 @@
 import json
 import os
 import queue
+import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +22,14 @@ _MUTIRAO = [sys.executable, "-m", "mutirao"]
 
 
 def mutirao(*arguments: object, **environment: object) -> "subprocess.CompletedProcess[str]":
+    words = [str(each) for each in arguments]
+    if all(name in _READ_LATE for name in environment) and _warm.acquire(blocking=False):
+        try:
+            return _run_warm(words, _environment(environment))
+        finally:
+            _warm.release()
     return subprocess.run(
-        [*_MUTIRAO, *map(str, arguments)],
+        [*_MUTIRAO, *words],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -28,6 +37,36 @@ def mutirao(*arguments: object, **environment: object) -> "subprocess.CompletedP
         env=_environment(environment),
         timeout=_PATIENCE,
     )
+
+
+# What the command reads when it needs it, and not while it is imported.
+_READ_LATE = frozenset({"COLUMNS", "MUTIRAO_HOME", "MUTIRAO_DATABASE_URL"})
+_warm = threading.Lock()
+
+
+@cache
+def _warm_process() -> "subprocess.Popen[str]":
+    """It ends with us, when its input does."""
+    warm = [sys.executable, str(Path(__file__).with_name("warm.py"))]
+    return subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _run_warm(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    process = _warm_process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
+        asked = {"arguments": words, "environment": environment, "stdout": stdout.name, "stderr": stderr.name}
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        child = int(process.stdout.readline())
+        in_time, _, _ = select.select([process.stdout], [], [], _PATIENCE)
+        if not in_time:
+            os.kill(child, signal.SIGKILL)
+        code = int(process.stdout.readline())
+        if not in_time:
+            raise subprocess.TimeoutExpired(words, _PATIENCE)
+        return subprocess.CompletedProcess(words, code, stdout.read(), stderr.read())
 
 
 def answer(*arguments: object) -> Any:
