@@ -1,22 +1,18 @@
 """A definition becomes a document and comes back the same."""
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from flow_strategies import definitions, patient
 from hypothesis import given
-from hypothesis import strategies as st
 
 from mutirao.errors import FlowError
 from mutirao.model import (
-    AllOf,
-    AnyOf,
     Attribute,
-    AttributeType,
     Definition,
-    Dependency,
     Task,
     Term,
     decode_document,
@@ -24,86 +20,16 @@ from mutirao.model import (
     from_document,
     to_document,
 )
-from mutirao.model.check import MAX_TIMEOUT
-from mutirao.model.dependency import TASK_STATES
-from mutirao.model.task import MAX_BACKOFF
-
-text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-conditions = text.filter(str.strip)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
-    max_leaves=8,
-)
-zones = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-DEFAULTS: dict[AttributeType, st.SearchStrategy[Any]] = {
-    "text": text,
-    "integer": st.integers(-(2**63), 2**63 - 1),
-    "number": st.decimals(allow_nan=False, allow_infinity=False) | st.integers() | st.floats(-1e300, 1e300),
-    "boolean": st.booleans(),
-    "date": st.dates(),
-    "timestamp": st.datetimes(datetime(1000, 1, 1), datetime(9000, 1, 1), timezones=zones | st.just(UTC)),  # noqa: DTZ001
-    "json": json_values,
-}
 
 
-def names(size: int) -> st.SearchStrategy[list[str]]:
-    return st.lists(st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z"), max_size=size, unique=True)
-
-
-@st.composite
-def attributes(draw: st.DrawFn, name: str) -> Attribute:
-    kind = draw(st.sampled_from(list(DEFAULTS)))
-    return Attribute(name, kind, draw(st.none() | DEFAULTS[kind]), draw(st.booleans()))
-
-
-def dependencies(tasks: list[str]) -> st.SearchStrategy[Dependency]:
-    terms: st.SearchStrategy[Dependency] = st.builds(Term, st.sampled_from(tasks), st.sampled_from(TASK_STATES))
-    return st.recursive(terms, lambda inner: _groups(AllOf, inner) | _groups(AnyOf, inner), max_leaves=6)
-
-
-def _groups(kind: type[AllOf | AnyOf], inner: st.SearchStrategy[Dependency]) -> st.SearchStrategy[Dependency]:
-    return st.lists(inner, min_size=1, max_size=3).map(lambda parts: kind(tuple(parts)))
-
-
-@st.composite
-def tasks(draw: st.DrawFn, name: str, known: list[str]) -> Task:
-    by_condition = draw(st.booleans())
-    return Task(
-        name=name,
-        when=draw(conditions) if by_condition else None,
-        depends=None if by_condition else draw(dependencies(known)),
-        fires=draw(st.sampled_from(("each", "once"))),
-        timeout=draw(st.none() | st.timedeltas(timedelta(microseconds=1), MAX_TIMEOUT)),
-        retries=draw(st.integers(0, 2**31 - 1)),
-        backoff=draw(st.timedeltas(timedelta(0), MAX_BACKOFF)),
-        priority=draw(st.integers(-1000, 1000)),
-        transactional=draw(st.booleans()),
-        enabled=draw(st.booleans()),
-        description=draw(st.none() | text),
-    )
-
-
-@st.composite
-def definitions(draw: st.DrawFn) -> Definition:
-    known = draw(names(4))
-    return Definition(
-        name=draw(st.from_regex(r"\Aflow_[a-z0-9_]{0,40}\Z")),
-        attributes=tuple(draw(attributes(name)) for name in draw(names(4))),
-        tasks=tuple(draw(tasks(name, known)) for name in known),
-        final=draw(st.none() | conditions),
-        ends=draw(st.sampled_from(("final", "quiet"))),
-        firing_limit=draw(st.integers(1, 2**31 - 1)),
-        description=draw(st.none() | text),
-    )
-
-
+@patient
 @given(definitions())
 def test_a_definition_survives_as_a_document_and_as_json(definition: Definition) -> None:
     assert from_document(to_document(definition)) == definition
     assert decode_document(encode_document(definition)) == definition
 
 
+@patient
 @given(definitions())
 def test_an_encoded_document_is_json_that_any_reader_takes(definition: Definition) -> None:
     document = json.loads(encode_document(definition), parse_float=Decimal, parse_constant=pytest.fail)

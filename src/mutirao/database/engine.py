@@ -28,6 +28,7 @@ from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
 from mutirao.database.keep import KeepCalls
+from mutirao.database.library import Library
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
 from mutirao.database.person import Persons
@@ -102,6 +103,7 @@ class Engine(KeepCalls):
         self.schedules = Schedules(self)
         self.persons = Persons(self)
         self.roles = Roles(self, self.persons)
+        self.library = Library(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

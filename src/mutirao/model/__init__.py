@@ -1,7 +1,8 @@
 """What a flow is: frozen dataclasses, their validation, and their values. Pure: no I/O, no SQL.
 
 `definition` holds a flow's `attribute`s and `task`s, `dependency` what a task waits for, `offer` how people are asked to
-do it, `library` what flows share; `validation` says what is wrong with one; `document` is its JSON form. An instance's data goes to JSON and back by `state` (or `plain`, for a flow
+do it, `library` what flows share; `validation` says what is wrong with one; `document` is its JSON form, and
+`library_document` that of what flows share. An instance's data goes to JSON and back by `state` (or `plain`, for a flow
 that is not known here), value by value by `value`, as far as `accept` allows. How people write flows is the duty of
 `mutirao.language`.
 """
@@ -11,7 +12,7 @@ from mutirao.model.definition import Definition, Ends
 from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, TaskState, Term
 from mutirao.model.document import decode_document, encode_document, from_document, to_document
 from mutirao.model.job import Job
-from mutirao.model.library import Application, Ordering, TaskKind, TaskModel
+from mutirao.model.library import Application, Bundle, Inventory, Ordering, TaskKind, TaskModel
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
 from mutirao.model.state import Change, StateCodec
 from mutirao.model.task import Fires, Limit, Task
@@ -23,11 +24,13 @@ __all__ = [
     "Application",
     "Attribute",
     "AttributeType",
+    "Bundle",
     "Change",
     "Definition",
     "Dependency",
     "Ends",
     "Fires",
+    "Inventory",
     "Job",
     "Limit",
     "Offer",

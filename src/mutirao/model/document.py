@@ -39,7 +39,7 @@ class _Attribute(msgspec.Struct, forbid_unknown_fields=True):
     filename: str | None = None
 
 
-class _Policy(msgspec.Struct, forbid_unknown_fields=True):
+class PolicyDocument(msgspec.Struct, forbid_unknown_fields=True):
     kind: PolicyKind = "everyone"
     task: str | None = None
 
@@ -47,7 +47,7 @@ class _Policy(msgspec.Struct, forbid_unknown_fields=True):
 class _Offer(msgspec.Struct, forbid_unknown_fields=True):
     role: str
     kind: WorkKind = "manual"
-    policy: _Policy = msgspec.field(default_factory=_Policy)
+    policy: PolicyDocument = msgspec.field(default_factory=PolicyDocument)
     deadline: float | None = None
     disconnected: bool = False
     users: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def to_document(definition: Definition) -> Document:
         "ends": definition.ends,
         "final": definition.final,
         "firing_limit": definition.firing_limit,
-        **_said(definition, "creator"),
+        **only_said(definition, "creator"),
         "attributes": [_attribute_document(each) for each in definition.attributes],
         "tasks": [_task_document(each) for each in definition.tasks],
     }
@@ -147,7 +147,7 @@ def _attribute_document(attribute: Attribute) -> Document:
         "default": to_json(attribute.type, attribute.default),
         "searchable": attribute.searchable,
         "required": attribute.required,
-        **_said(attribute, "filename"),
+        **only_said(attribute, "filename"),
         **({} if attribute.query is None else {"query": asdict(attribute.query)}),
     }
 
@@ -168,20 +168,20 @@ def _task_document(task: Task) -> Document:
         "when": task.when,
         "depends": None if task.depends is None else _dependency_document(task.depends),
         "fires": task.fires,
-        "timeout": None if task.timeout is None else _seconds(task.timeout),
+        "timeout": None if task.timeout is None else seconds(task.timeout),
         "retries": task.retries,
-        "backoff": _seconds(task.backoff),
+        "backoff": seconds(task.backoff),
         "priority": task.priority,
         "transactional": task.transactional,
         "enabled": task.enabled,
         "description": task.description,
         **_time_and_limit(task),
-        **_said(task, "application", "child", "inputs", "outputs", "model", "task_class"),
+        **only_said(task, "application", "child", "inputs", "outputs", "model", "task_class"),
         **({} if task.offer is None else {"offer": _offer_document(task.offer)}),
     }
 
 
-def _said(said_by: object, *fields: str) -> Document:
+def only_said(said_by: object, *fields: str) -> Document:
     """Only what is said: a definition without these has the document, and so the fingerprint, that it always had."""
     return {name: value for name in fields if (value := getattr(said_by, name)) is not None}
 
@@ -190,8 +190,8 @@ def _offer_document(offer: Offer) -> Document:
     return {
         "role": offer.role,
         "kind": offer.kind,
-        "policy": _said(offer.policy, "kind", "task"),
-        "deadline": None if offer.deadline is None else _seconds(offer.deadline),
+        "policy": only_said(offer.policy, "kind", "task"),
+        "deadline": None if offer.deadline is None else seconds(offer.deadline),
         "disconnected": offer.disconnected,
         "users": offer.users,
     }
@@ -210,8 +210,8 @@ def _task(given: _Task) -> Task:
     fields = msgspec.structs.asdict(given)
     if given.depends is not None:
         fields["depends"] = _dependency(f'task "{given.name}"', given.depends, MAX_DEPTH)
-    fields["timeout"] = None if given.timeout is None else _duration(given.timeout)
-    fields["backoff"] = _duration(given.backoff)
+    fields["timeout"] = None if given.timeout is None else duration(given.timeout)
+    fields["backoff"] = duration(given.backoff)
     fields["limit"] = None if given.limit is None else Limit(**msgspec.structs.asdict(given.limit))
     fields["offer"] = None if given.offer is None else _offer(given.offer)
     return Task(**fields)
@@ -222,7 +222,7 @@ def _offer(given: _Offer) -> Offer:
         role=given.role,
         kind=given.kind,
         policy=Policy(given.policy.kind, given.policy.task),
-        deadline=None if given.deadline is None else _duration(given.deadline),
+        deadline=None if given.deadline is None else duration(given.deadline),
         disconnected=given.disconnected,
         users=given.users,
     )
@@ -253,13 +253,13 @@ def _dependency(place: str, given: Any, depth: int) -> Dependency:
     raise FlowError("flow_invalid", f"{place}: depends is made of {right}")
 
 
-def _seconds(span: timedelta) -> int | float:
+def seconds(span: timedelta) -> int | float:
     seconds = span.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
 
-def _duration(seconds: float) -> timedelta:
+def duration(length: float) -> timedelta:
     try:
-        return timedelta(seconds=seconds)
+        return timedelta(seconds=length)
     except (OverflowError, ValueError):
         return timedelta.max  # too long for any rule: the definition's own check says what is allowed

@@ -4,10 +4,13 @@ They are kept apart from flows, since many use the same one. A flow takes over w
 in place; an application is looked up when a job needs it.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from mutirao.model.definition import Definition
+from mutirao.model.library_validation import check_application, check_ordering, check_task_model
 from mutirao.model.offer import Policy
 
 TaskKind = Literal["automatic", "semi_automatic", "cooperative", "manual"]
@@ -31,6 +34,9 @@ class TaskModel:
     policy: Policy = field(default_factory=Policy)
     task_class: str | None = None
 
+    def __post_init__(self) -> None:
+        check_task_model(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
@@ -47,6 +53,9 @@ class Application:
     installer: str | None = None
     hosts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_application(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
@@ -55,3 +64,27 @@ class Ordering:
     first: str
     second: str
     pairs: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        check_ordering(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What belongs together and is put in place together: all that the files of one project define."""
+
+    applications: tuple[Application, ...] = ()
+    models: tuple[TaskModel, ...] = ()
+    flows: tuple[Definition, ...] = ()
+    orderings: tuple[Ordering, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What an engine has in place, by name: of each flow its tasks, and the flows that it runs as children."""
+
+    roles: Collection[str] = ()
+    models: Mapping[str, TaskModel] = field(default_factory=dict)
+    applications: Mapping[str, Application] = field(default_factory=dict)
+    tasks: Mapping[str, Collection[str]] = field(default_factory=dict)
+    children: Mapping[str, Collection[str]] = field(default_factory=dict)

@@ -40,6 +40,7 @@ def check_work(place: str, task: Task, flow: Definition) -> None:
     if task.offer is not None:
         check_type(place, "offer", task.offer, Offer)
         _check_offer(place, task.offer, {each.name for each in flow.tasks})
+        check_manual(place, task.offer.kind, task.application)
     _check_one_doer(place, task)
 
 
@@ -53,7 +54,13 @@ def check_label(place: str, field: str, label: Any) -> None:
         raise FlowError("flow_invalid", f"{place}: {field} {quote(label)} is no name: it is {right}")
 
 
-def _check_deadline(place: str, deadline: timedelta | None) -> None:
+def check_manual(place: str, kind: str, application: str | None) -> None:
+    if kind == "manual" and application is not None:
+        text = f"a manual task is done without an application, and this one has {quote(application)}"
+        raise FlowError("flow_invalid", f"{place}: {text}; make it semi_automatic")
+
+
+def check_deadline(place: str, deadline: timedelta | None) -> None:
     if deadline is not None:
         check_duration(place, "deadline", deadline, most=MAX_TIMEOUT)
         if deadline <= NO_TIME:
@@ -66,21 +73,26 @@ def _check_offer(place: str, offer: Offer, tasks: set[str]) -> None:
         raise FlowError("flow_invalid", f"{place}: an offer needs the role of those who do the task")
     check_choice(place, "kind", offer.kind, get_args(WorkKind))
     check_type(place, "disconnected", offer.disconnected, bool)
-    _check_deadline(place, offer.deadline)
-    for user in offer.users:
+    check_deadline(place, offer.deadline)
+    check_users(place, offer.users)
+    check_policy(place, offer.policy)
+    if (task := offer.policy.task) is not None and task not in tasks:
+        raise FlowError(
+            "unknown_task", f"{place}: its policy names the unknown task {quote(task)}{suggest(task, tasks)}"
+        )
+
+
+def check_users(place: str, users: tuple[str, ...]) -> None:
+    for user in users:
         check_label(place, "user", user)
-    check_unique(place, "user", list(offer.users))
-    _check_policy(place, offer.policy, tasks)
+    check_unique(place, "user", list(users))
 
 
-def _check_policy(place: str, policy: Policy, tasks: set[str]) -> None:
+def check_policy(place: str, policy: Policy) -> None:
     check_type(place, "policy", policy, Policy)
     check_choice(place, "policy", policy.kind, get_args(PolicyKind))
     if (policy.task is not None) != (policy.kind in ("same_as", "not_as")):
         raise FlowError("flow_invalid", f"{place}: the policies same_as and not_as name a task, and only these")
-    if policy.task is not None and policy.task not in tasks:
-        known = suggest(policy.task, tasks)
-        raise FlowError("unknown_task", f"{place}: its policy names the unknown task {quote(policy.task)}{known}")
 
 
 def _check_one_doer(place: str, task: Task) -> None:

@@ -28,6 +28,34 @@ select exists (select from mutirao.version v join mutirao.flow f on f.id = v.flo
 -- apply_flow: puts a flow in place and answers its version's number
 select mutirao.apply_flow(%s::jsonb, %s, %s)
 
+-- put_task_model: puts a task model in place
+select mutirao.put_task_model(%s::jsonb, %s, %s)
+
+-- put_application: puts an application in place
+select mutirao.put_application(%s::jsonb, %s, %s)
+
+-- put_ordering: puts the relative order of two flows in place
+select mutirao.put_ordering(%s::jsonb, %s, %s)
+
+-- drop_task_model: takes a task model away
+select mutirao.drop_task_model(%s)
+
+-- drop_application: takes an application away
+select mutirao.drop_application(%s)
+
+-- drop_ordering: takes the relative order of two flows away
+select mutirao.drop_ordering(%s, %s)
+
+-- library: task models, applications and orderings, all or of one kind
+select kind, name, document, source, used_by, made_by, made_at from mutirao.library() where %(kind)s::text is null or kind = %(kind)s
+
+-- role_names: the roles
+select name from mutirao.role order by name
+
+-- flow_parts: of each flow's newest version the tasks, and the flows that they run
+select f.name, array_agg(t.name), array_remove(array_agg(r.child), null)
+from mutirao.flow f join mutirao.rule r on r.version = f.version join mutirao.task t on t.id = r.task where t.name not in ('_FINAL', '_EXCPT') group by f.name
+
 -- start_many: starts one instance per state, all or none
 select * from mutirao.start_many(%s, %s::jsonb[], %s, %s, %s::text[], %s::timestamptz, %s::jsonb)
 

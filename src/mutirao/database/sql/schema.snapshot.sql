@@ -809,6 +809,54 @@ COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a stat
 
 COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
 
+CREATE TABLE mutirao.task_model (
+    name text NOT NULL,
+    document jsonb NOT NULL,
+    source text,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT task_model_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON TABLE mutirao.task_model IS 'What tasks have in common. A flow takes it over when it is applied: a later change of the model changes no flow.';
+
+COMMENT ON COLUMN mutirao.task_model.source IS 'As its author wrote it, with the comments.';
+
+CREATE TABLE mutirao.application (
+    name text NOT NULL,
+    filename text NOT NULL,
+    size integer DEFAULT 0 NOT NULL,
+    os text,
+    cpu text,
+    installer text,
+    hosts text[] DEFAULT '{}'::text[] NOT NULL,
+    source text,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT application_filename_check CHECK ((filename <> ''::text)),
+    CONSTRAINT application_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
+    CONSTRAINT application_size_check CHECK ((size >= 0))
+);
+
+COMMENT ON TABLE mutirao.application IS 'An executable, and where it may run. It is looked up when a job needs it: a change holds from the next job on.';
+
+COMMENT ON COLUMN mutirao.application.size IS 'Of all its files, in kB.';
+
+COMMENT ON COLUMN mutirao.application.installer IS 'For people to read: never run.';
+
+CREATE TABLE mutirao.ordering (
+    first text NOT NULL,
+    second text NOT NULL,
+    pairs jsonb NOT NULL,
+    source text,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.ordering IS 'The relative order of two flows: whichever instance comes first does each of these pairs of tasks first.';
+
+COMMENT ON COLUMN mutirao.ordering.pairs IS 'A list of [task of the first, task of the second].';
+
 CREATE TABLE mutirao.barred (
     person integer NOT NULL,
     job bigint NOT NULL
@@ -1212,6 +1260,9 @@ ALTER TABLE mutirao_secret.token ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
+ALTER TABLE ONLY mutirao.application
+    ADD CONSTRAINT application_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY mutirao.attachment
     ADD CONSTRAINT attachment_pkey PRIMARY KEY (id);
 
@@ -1293,6 +1344,9 @@ ALTER TABLE ONLY mutirao.member
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY mutirao.ordering
+    ADD CONSTRAINT ordering_pkey PRIMARY KEY (first, second);
+
 ALTER TABLE ONLY mutirao.pace
     ADD CONSTRAINT pace_pkey PRIMARY KEY (single);
 
@@ -1352,6 +1406,9 @@ ALTER TABLE ONLY mutirao.stray
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_flow_name_key UNIQUE (flow, name);
+
+ALTER TABLE ONLY mutirao.task_model
+    ADD CONSTRAINT task_model_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY mutirao.task
     ADD CONSTRAINT task_pkey PRIMARY KEY (id);

@@ -19,6 +19,8 @@ insert into mutirao.callable (function, level) values
   ('select_item', 'work'), ('return_item', 'work'), ('finish_item', 'work'), ('delegate_item', 'work'), ('insert_item', 'work'), ('remove_item', 'work'),
   ('persons', 'read'), ('roles', 'read'), ('add_person', 'define'), ('change_person', 'define'), ('set_away', 'define'), ('disable_person', 'define'), ('enable_person', 'define'),
   ('add_role', 'define'), ('change_role', 'define'), ('remove_role', 'define'), ('put_into_role', 'define'), ('take_out_of_role', 'define'),
+  ('library', 'read'), ('put_task_model', 'define'), ('put_application', 'define'), ('put_ordering', 'define'),
+  ('drop_task_model', 'define'), ('drop_application', 'define'), ('drop_ordering', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void

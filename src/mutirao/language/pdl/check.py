@@ -1,0 +1,130 @@
+"""What the files say as a whole: whether every flow can start and every task can run, and whether all is there that they name.
+
+What the files do not define is looked up in what an engine has in place. Where nobody knows, an application or a child that is in
+none of the files is a warning, and roles are not looked at.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from mutirao.language.pdl.build import Reading
+from mutirao.language.pdl.graph import can_start, circles, cycles, why_stuck
+from mutirao.language.pdl.syntax import Place
+from mutirao.model import Bundle, Definition, Inventory, Ordering
+from mutirao.model.name import suggest
+
+
+def check(reading: Reading, known: Inventory | None) -> None:
+    """Note all that is wrong in the reading's findings."""
+    for flow in reading.bundle.flows:
+        _check_start(flow, reading)
+    checker = _Checker(reading, known)
+    checker.check_roles()
+    checker.check_applications()
+    checker.check_children()
+    for ordering in reading.bundle.orderings:
+        checker.check_ordering(ordering)
+
+
+def missing_roles(bundle: Bundle, known: Inventory) -> list[str]:
+    """Those that the flows name and nobody has made yet, each once."""
+    named = [role for flow in bundle.flows for role, _ in _roles(flow)]
+    return [role for role in dict.fromkeys(named) if role not in known.roles]
+
+
+def _check_start(flow: Definition, reading: Reading) -> None:
+    places, findings = reading.places.flows[flow.name], reading.findings
+    startable = can_start(flow)
+    stuck = {task.name for task in flow.tasks if task.enabled} - startable
+    if not startable:
+        why = "it has no task" if not flow.tasks else "none of its tasks can be the first"
+        findings.add("never_starts", f'nothing can start the flow "{flow.name}": {why}', places.name)
+    in_circles: set[str] = set()
+    for circle in cycles(flow, stuck):
+        in_circles.update(circle)
+        told = " waits for ".join([*circle, circle[0]])
+        findings.add("dependency_cycle", f"these tasks wait for one another: {told}", places.tasks[circle[0]])
+    for task in flow.tasks:
+        if task.name in stuck - in_circles:
+            why = why_stuck(task, flow, startable)
+            findings.add("never_runs", f'the task "{task.name}" can never run: {why}', places.tasks[task.name])
+
+
+class _Checker:
+    """Looks up what the files name, in themselves and in what is known besides."""
+
+    def __init__(self, reading: Reading, known: Inventory | None) -> None:
+        self._bundle, self._places, self._findings = reading.bundle, reading.places, reading.findings
+        self._is_alone = known is None
+        self._known = known or Inventory()
+
+    def check_roles(self) -> None:
+        if self._is_alone:
+            return
+        roles = self._known.roles
+        for flow in self._bundle.flows:
+            places = self._places.flows[flow.name]
+            for role, task in _roles(flow):
+                if role not in roles:
+                    place = places.name if task is None else places.tasks[task]
+                    self._findings.add("unknown_role", f'there is no role "{role}"{suggest(role, roles)}', place)
+
+    def check_applications(self) -> None:
+        there = {*self._places.applications, *self._known.applications}
+        for name, place in self._applications():
+            if name not in there:
+                self._note_missing("unknown_application", f'application "{name}"', place, suggest(name, there))
+
+    def check_children(self) -> None:
+        """A flow may run another, and that another; but none may come back to itself, or it would never end."""
+        own = {flow.name: {task.child: task.name for task in flow.tasks if task.child} for flow in self._bundle.flows}
+        there = {*self._places.flows, *self._known.tasks}
+        for flow, children in own.items():
+            for child, task in children.items():
+                if child not in there:
+                    place = self._places.flows[flow].tasks[task]
+                    self._note_missing("unknown_flow", f'flow "{child}"', place, suggest(child, there))
+        runs: dict[str, Iterable[str]] = {**self._known.children, **own}
+        for circle in circles(runs):
+            told = " runs ".join([*circle, circle[0]])
+            steps = [step for step in pairwise([*circle, circle[0]]) if step[0] in own]
+            for here, there_ in steps[:1]:
+                place = self._places.flows[here].tasks[own[here][there_]]
+                self._findings.add("child_circle", f"a flow that runs itself would never end: {told}", place)
+
+    def check_ordering(self, ordering: Ordering) -> None:
+        place = self._places.orderings[ordering.first, ordering.second]
+        tasks = {**self._known.tasks, **{name: flow.tasks for name, flow in self._places.flows.items()}}
+        for flow, position in ((ordering.first, 0), (ordering.second, 1)):
+            if flow not in tasks:
+                self._note_missing("unknown_flow", f'flow "{flow}"', place, suggest(flow, tasks))
+                continue
+            for name in dict.fromkeys(pair[position] for pair in ordering.pairs):
+                if name not in tasks[flow]:
+                    text = f'the flow "{flow}" has no task "{name}"{suggest(name, tasks[flow])}'
+                    self._findings.add("unknown_task", text, place)
+
+    def _note_missing(self, code: str, what: str, place: Place, hint: str) -> None:
+        if self._is_alone:
+            text = f"the {what} is in none of these files; with --database it is looked up in the engine"
+            self._findings.warn(code, text, place)
+        else:
+            self._findings.add(code, f"there is no {what}{hint}", place)
+
+    def _applications(self) -> Iterator[tuple[str, Place]]:
+        """Who says so: a model, or a task that says something else than its model."""
+        said = {model.name: model.application for model in self._bundle.models}
+        for model in self._bundle.models:
+            if model.application is not None:
+                yield model.application, self._places.models[model.name]
+        for flow in self._bundle.flows:
+            for task in flow.tasks:
+                if task.application is not None and said.get(task.model or "") != task.application:
+                    yield task.application, self._places.flows[flow.name].tasks[task.name]
+
+
+def _roles(flow: Definition) -> Iterator[tuple[str, str | None]]:
+    """Each with the task that is for it; the creators' role has none."""
+    if flow.creator is not None:
+        yield flow.creator, None
+    yield from ((task.offer.role, task.name) for task in flow.tasks if task.offer is not None)

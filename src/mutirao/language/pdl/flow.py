@@ -1,0 +1,222 @@
+"""A WORKFLOW block to a definition: every name that it refers to is looked up where it stands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lark import Token
+
+from mutirao.errors import FlowError
+from mutirao.language.pdl.attribute import read_attribute
+from mutirao.language.pdl.block import Desk, Said
+from mutirao.language.pdl.clause import ATTRIBUTES, FLOW, TASK, WORKFLOW_BLOCKS
+from mutirao.language.pdl.finding import WrongError
+from mutirao.language.pdl.syntax import Block, Clause, Place, SyntaxGroup, SyntaxTerm, terms
+from mutirao.language.pdl.task import OFFER_FIELDS, kind_of, make_task, model_settings
+from mutirao.language.pdl.value import atoms, name_of, text_of
+from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
+from mutirao.model.name import suggest
+
+
+@dataclass(slots=True)
+class FlowPlaces:
+    """Where the parts of a flow stand, for what is found out about them later."""
+
+    name: Place
+    tasks: dict[str, Place] = field(default_factory=dict)
+    attributes: dict[str, Place] = field(default_factory=dict)
+
+    def of(self, message: str) -> Place:
+        """Of the part that a refusal is about: it names its task or attribute in quotes."""
+        for kind, places in (("task", self.tasks), ("attribute", self.attributes)):
+            for name, place in places.items():
+                if f'{kind} "{name}"' in message:
+                    return place
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskHead:
+    name: Token
+    model: Token | None
+    child: Token | None
+
+
+class FlowReader:
+    """Reads one WORKFLOW block."""
+
+    def __init__(self, desk: Desk, block: Block, models: Mapping[str, TaskModel]) -> None:
+        self._desk = desk
+        self._block = block
+        self._models = models
+        self._attributes: dict[str, Attribute | None] = {}
+        self._tasks: dict[str, Task | None] = {}
+        self._said: list[tuple[_TaskHead, Said]] = []
+        self.places = FlowPlaces(desk.place(block.heading[0]))
+
+    def read(self) -> Definition | None:
+        """The definition, or None if something is wrong with it: that has been noted then."""
+        before = self._desk.findings.error_count
+        said = Said()
+        for entry in self._block.entries:
+            word = entry.start.upper()
+            if isinstance(entry, Block) and word == "TASK":
+                self._read_task(entry)
+            elif isinstance(entry, Block | Clause) and word in ATTRIBUTES:
+                self._read_attribute(entry)
+            elif isinstance(entry, Clause) and word in FLOW:
+                self._desk.read_clause(said, self._block, entry, FLOW)
+            else:
+                self._desk.misplaced(entry, self._block, (*FLOW, *WORKFLOW_BLOCKS))
+        self._check_names()
+        return None if self._desk.findings.error_count > before else self._define(said)
+
+    def _define(self, said: Said) -> Definition | None:
+        given = said.values
+        ends = given.get("ends") or ("quiet" if given.get("final") is None else "final")
+        name = name_of(self._block.heading[0])
+        try:
+            return Definition(
+                **given | {"ends": ends},
+                name=name,
+                attributes=tuple(each for each in self._attributes.values() if each is not None),
+                tasks=tuple(each for each in self._tasks.values() if each is not None),
+            )
+        except FlowError as error:
+            message = error.message.removeprefix(f'flow "{name}", ').removeprefix(f'flow "{name}": ')
+            self._desk.findings.add(error.code, message, self.places.of(error.message))
+            return None
+
+    # Attributes
+
+    def _read_attribute(self, entry: Block | Clause) -> None:
+        desk = self._desk
+        try:
+            label = _attribute_label(entry)
+            name = name_of(label)
+            self._refuse_twin("attribute", name, label, self.places.attributes)
+            said = desk.said(entry, ATTRIBUTES[entry.keyword.upper()]) if isinstance(entry, Block) else Said()
+            self._attributes[name] = None  # known, even where its own clauses are wrong
+            self._attributes[name] = read_attribute(entry.keyword, name, said.values)
+        except WrongError as error:
+            desk.note(error)
+
+    def _refuse_twin(self, kind: str, name: str, label: Token, places: dict[str, Place]) -> None:
+        first = places.setdefault(name, self._desk.place(label))
+        if first != self._desk.place(label):
+            text = f'the {kind} "{name}" stands in line {first.line} already; CamelCase and snake_case are one name'
+            raise WrongError("duplicate_name", text, label)
+
+    # Tasks
+
+    def _read_task(self, block: Block) -> None:
+        desk = self._desk
+        try:
+            head = _task_head(block)
+            name = name_of(head.name)
+            self._refuse_twin("task", name, head.name, self.places.tasks)
+        except WrongError as error:
+            return desk.note(error)
+        said = desk.said(block, TASK)
+        self._said.append((head, said))
+        self._tasks[name] = None
+        try:
+            model = self._model(head)
+            settings = self._settings(head, model, said)
+            self._tasks[name] = make_task(name, None if model is None else model.name, settings)
+        except WrongError as error:
+            desk.note(error)
+        return None
+
+    def _model(self, head: _TaskHead) -> TaskModel | None:
+        if head.model is None:
+            return None
+        name = text_of(head.model)
+        if name not in self._models:
+            text = f'there is no task model "{name}"{suggest(name, self._models)}'
+            raise WrongError("unknown_model", text, head.model)
+        return self._models[name]
+
+    def _settings(self, head: _TaskHead, model: TaskModel | None, said: Said) -> dict[str, Any]:
+        settings = model_settings(model) | said.values
+        if model is None and "kind" not in said.values:
+            settings["kind"] = kind_of(said.values)
+        if head.child is not None:
+            settings["child"] = name_of(head.child)
+        if said.values.get("depends") is not None and said.values.get("when") is not None:
+            raise WrongError(
+                "flow_invalid", "a task starts by DEPENDS or by WHEN, not by both", said.clauses["when"].keyword
+            )
+        if settings["kind"] == "automatic":
+            warn_unused(self._desk, said)
+        elif settings["role"] is None:
+            at = said.clauses["kind"].keyword if "kind" in said.clauses else head.name
+            raise WrongError("flow_invalid", f"a task for people ({settings['kind'].upper()}) needs a ROLE", at)
+        return settings
+
+    # Names that tasks refer to
+
+    def _check_names(self) -> None:
+        for head, said in self._said:
+            for at in _named_attributes(said):
+                self._look_up("unknown_attribute", "attribute", at, self._attributes)
+            for at in _named_tasks(said):
+                self._look_up("unknown_task", "task", at, self._tasks)
+            task = self._tasks[name_of(head.name)]
+            policy = Policy() if task is None or task.offer is None else task.offer.policy
+            if policy.task is not None and "policy" not in said.clauses and policy.task not in self._tasks:
+                text = f'its model\'s policy names the task "{policy.task}", which is not in this flow'
+                self._desk.wrong("unknown_task", text, head.name)
+
+    def _look_up(self, code: str, kind: str, at: Token, known: Mapping[str, Any]) -> None:
+        name = name_of(at)
+        if name not in known:
+            self._desk.wrong(code, f'there is no {kind} "{at}" in this flow{suggest(name, known)}', at)
+
+
+def warn_unused(desk: Desk, said: Said) -> None:
+    for each in OFFER_FIELDS:
+        if each in said.values and said.clauses[each].arguments and said.values[each] is not False:
+            word = said.clauses[each].keyword
+            desk.warn("pdl_unused", f"{word.upper()} is not used: this task is AUTOMATIC, and no person does it", word)
+
+
+def _attribute_label(entry: Block | Clause) -> Token:
+    match entry:
+        case Block(heading=(label,)) | Clause(arguments=((Token(type="WORD" | "STRING") as label,),)):
+            return label
+    word = entry.keyword.upper()
+    raise WrongError("pdl_syntax", f"{word} takes one name: {word} Price {{ … }}, or {word} Price;", entry.keyword)
+
+
+def _task_head(block: Block) -> _TaskHead:
+    match block.heading:
+        case (name,):
+            return _TaskHead(name, None, None)
+        case (name, model):
+            return _TaskHead(name, model, None)
+        case (name, word, child) if word.upper() == "FLOW":
+            return _TaskHead(name, None, child)
+        case (_, word, _):
+            raise WrongError(
+                "pdl_syntax", f'after the colon stands a task model, or FLOW and a flow: not "{word}"', word
+            )
+    raise WrongError("pdl_syntax", "TASK takes a name: TASK Book { … }, or TASK Book: Model { … }", block.keyword)
+
+
+def _named_attributes(said: Said) -> Iterator[Token]:
+    for each in ("inputs", "outputs"):
+        if said.values.get(each):
+            yield from (atom for atom in atoms(said.clauses[each]) if isinstance(atom, Token))
+    if said.values.get("wait"):
+        yield from (atom for atom in atoms(said.clauses["wait"]) if isinstance(atom, Token))
+    if said.values.get("limit") is not None:  # 1 PER customer
+        yield from (argument[2] for argument in said.clauses["limit"].arguments if len(argument) > 2)  # type: ignore[misc]  # noqa: PLR2004
+
+
+def _named_tasks(said: Said) -> Iterator[Token]:
+    for atom in atoms(said.clauses["depends"]) if said.values.get("depends") is not None else ():
+        if isinstance(atom, SyntaxTerm | SyntaxGroup):
+            yield from (term.task for term in terms(atom))
+    if "policy" in said.values and said.values["policy"].task is not None:
+        yield list(atoms(said.clauses["policy"]))[-1]  # type: ignore[misc]

@@ -1,0 +1,91 @@
+"""What a flow's dependencies say about it before it ever runs: which tasks could start, and which never will.
+
+A task can start if it begins by a condition, since nobody knows here what the state will be, or if its rule can hold by what
+tasks that can start can reach. That is found by adding tasks until there are no more to add; what is left over never runs.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term
+from mutirao.model.dependency import walk
+
+# A task begins as not_ready, and nothing ever comes back to it.
+_NEVER_REACHED = frozenset({"not_ready"})
+# A task that only waits for a time is done by nobody, so nobody can have it or fail.
+_NEVER_REACHED_BY_CLOCK = _NEVER_REACHED | {"running", "failed"}
+
+
+def can_start(flow: Definition) -> set[str]:
+    tasks = {task.name: task for task in flow.tasks}
+    startable: set[str] = set()
+    size = -1
+    while len(startable) > size:
+        size = len(startable)
+        startable |= {name for name, task in tasks.items() if _may_start(task, tasks, startable)}
+    return startable
+
+
+def cycles(flow: Definition, stuck: set[str]) -> list[list[str]]:
+    """The circles in which stuck tasks wait for one another, each once; it begins with the task that stands first."""
+    waits_for = {task.name: _waited_for(task) & stuck for task in flow.tasks if task.name in stuck}
+    return circles(waits_for)
+
+
+def circles(leads_to: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Circles in a graph, each once, without recursion; of those that share a node, one is enough."""
+    done: set[str] = set()
+    found = []
+    for start in leads_to:
+        path: list[str] = []
+        rest: list[tuple[str, int]] = [(start, 0)]
+        while rest:
+            node, depth = rest.pop()
+            del path[depth:]
+            if node in path:
+                found.append(path[path.index(node) :])
+                done.update(path)
+            elif node not in done:
+                path.append(node)
+                rest.extend((each, depth + 1) for each in sorted(leads_to.get(node, ())))
+        done.add(start)
+        done.update(path)
+    return found
+
+
+def why_stuck(task: Task, flow: Definition, startable: set[str]) -> str:
+    """Which term of its rule can never hold."""
+    tasks = {each.name: each for each in flow.tasks}
+    if task.depends is None:
+        return "its condition is false"
+    for node, _ in walk(task.depends):
+        if isinstance(node, Term) and not _may_hold(node, tasks, startable):
+            if node.task not in startable:
+                return f'it depends on "{node.task}", which can never run'
+            return f'it depends on "{node.task}" being {node.state.upper()}, which that task never is'
+    return "its rule can never hold"
+
+
+def _may_start(task: Task, tasks: Mapping[str, Task], startable: set[str]) -> bool:
+    if not task.enabled:
+        return False
+    if task.depends is None:
+        return (task.when or "").strip().lower() != "false"
+    return _may_hold(task.depends, tasks, startable)
+
+
+def _may_hold(rule: Dependency, tasks: Mapping[str, Task], startable: set[str]) -> bool:
+    match rule:
+        case AllOf(parts):
+            return all(_may_hold(part, tasks, startable) for part in parts)
+        case AnyOf(parts):
+            return any(_may_hold(part, tasks, startable) for part in parts)
+        case Term(task, state):
+            never = _NEVER_REACHED_BY_CLOCK if tasks[task].by_clock else _NEVER_REACHED
+            return task in startable and state not in never
+    raise TypeError(rule)
+
+
+def _waited_for(task: Task) -> set[str]:
+    if task.depends is None or not task.enabled:
+        return set()
+    return {node.task for node, _ in walk(task.depends) if isinstance(node, Term)}
