@@ -3,13 +3,17 @@
     MutiraoError
     ├── FlowError        the author of a flow: its definition is wrong        SQLSTATE MU1xx
     ├── RequestError     the caller: this cannot be done, or not now          SQLSTATE MU2xx
-    │   └── LeaseLost    a worker: somebody else has the job by now
+    │   ├── LeaseLost    a worker: somebody else has the job by now
+    │   └── TooManyAttempts  whoever signs in: not before `retry_at`
     └── OperatorError    whoever runs the engine: server, disk, versions      SQLSTATE MU3xx
 
 Each carries a stable `code` (a word, such as `final_blocked`) that programs may rely on, and one line for people:
 what, where, and what would be right. In SQL the same refusal is raised by `mutirao.refuse(code, message)`, with the
 word in front of the message and a SQLSTATE that tells the family; `from_sqlstate` is the one place that maps them.
 """
+
+from datetime import datetime
+from typing import Any
 
 
 class MutiraoError(Exception):
@@ -20,7 +24,7 @@ class MutiraoError(Exception):
         self.code = code
         self.message = message
 
-    def __reduce__(self) -> tuple[type["MutiraoError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["MutiraoError"], tuple[Any, ...]]:
         return type(self), (self.code, self.message)
 
 
@@ -34,6 +38,17 @@ class RequestError(MutiraoError):
 
 class LeaseLost(RequestError):
     """The attempt is no longer the current one: another worker has the job, or it has ended."""
+
+
+class TooManyAttempts(RequestError):
+    """Too many have tried to sign in by this name or from this address, and failed."""
+
+    def __init__(self, code: str, message: str, retry_at: datetime) -> None:
+        super().__init__(code, message)
+        self.retry_at = retry_at
+
+    def __reduce__(self) -> tuple[type[MutiraoError], tuple[Any, ...]]:
+        return type(self), (self.code, self.message, self.retry_at)
 
 
 class OperatorError(MutiraoError):

@@ -23,6 +23,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mutirao.database import start as starting
+from mutirao.database.access import Access
 from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
@@ -104,6 +105,7 @@ class Engine(KeepCalls):
         self.persons = Persons(self)
         self.roles = Roles(self, self.persons)
         self.library = Library(self)
+        self.access = Access(self, self.persons)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

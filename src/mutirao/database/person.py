@@ -71,9 +71,14 @@ class Away:
     substitute: int | str | None = None
 
 
+def is_text(text: str) -> bool:
+    """Whether the server can take it: not every str is a text."""
+    return "\x00" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
+
+
 def checked_text(place: str, text: str) -> str:
     """A text that the server can take. What else a name must be, SQL knows."""
-    if "\x00" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
+    if not is_text(text):
         raise RequestError("wrong_call", f"{place} has a character that no text can have")
     return text
 

@@ -487,3 +487,36 @@ select mutirao.put_into_role(%s, %s, %s, %s)
 
 -- take_out_of_role: takes persons out of a role
 select mutirao.take_out_of_role(%s, %s, %s, %s)
+
+-- begin_sign_in: counts an attempt, and answers the hash to verify or until when to wait
+select person, hash, wait_until from mutirao.begin_sign_in(%s, %s)
+
+-- finish_sign_in: begins a session
+select mutirao.finish_sign_in(%s, %s, %s, %s, %s, %s, %s)
+
+-- set_password: replaces a password's hash and ends sessions
+select mutirao.set_password(%s, %s, %s, %s, %s)
+
+-- has_persons: whether there is anybody at all
+select exists (select from mutirao.person)
+
+-- first_administrator: makes an administrator if there is nobody
+select mutirao.first_administrator(%s, %s, %s)
+
+-- authenticate: who has a session or token
+select person, name, roles, is_administrator, session, token from mutirao.authenticate(%s, %s)
+
+-- sessions: where a person is signed in
+select * from mutirao.sessions(%s, %s)
+
+-- end_sessions: signs a person out
+select mutirao.end_sessions(%s, %s, %s, %s)
+
+-- add_token: lets a program act as a person
+select mutirao.add_token(%s, %s, %s, %s, %s, %s)
+
+-- tokens: those of a person
+select * from mutirao.tokens(%s, %s)
+
+-- revoke_token: ends one
+select mutirao.revoke_token(%s, %s, %s)

@@ -766,13 +766,6 @@ CREATE TABLE mutirao.export (
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
 
-CREATE TABLE mutirao.setting (
-    name text NOT NULL,
-    value jsonb NOT NULL
-);
-
-COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
-
 CREATE TABLE mutirao.member (
     role integer NOT NULL,
     person integer NOT NULL
@@ -785,6 +778,18 @@ CREATE TABLE mutirao.charge (
 );
 
 COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
+
+CREATE TABLE mutirao_secret.session (
+    id bigint NOT NULL,
+    person integer NOT NULL,
+    hash bytea NOT NULL,
+    address text,
+    agent text,
+    made_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON COLUMN mutirao_secret.session.hash IS 'SHA-256 of its secret, which only the browser has.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
@@ -886,6 +891,13 @@ COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoev
 COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
 
 COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
+
+CREATE TABLE mutirao.setting (
+    name text NOT NULL,
+    value jsonb NOT NULL
+);
+
+COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
 
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
@@ -1216,18 +1228,6 @@ CREATE TABLE mutirao_secret.password (
 );
 
 COMMENT ON TABLE mutirao_secret.password IS 'argon2id, in the form that names its parameters. Who has none cannot sign in.';
-
-CREATE TABLE mutirao_secret.session (
-    id bigint NOT NULL,
-    person integer NOT NULL,
-    hash bytea NOT NULL,
-    address text,
-    agent text,
-    made_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL
-);
-
-COMMENT ON COLUMN mutirao_secret.session.hash IS 'SHA-256 of its secret, which only the browser has.';
 
 ALTER TABLE mutirao_secret.session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao_secret.session_id_seq

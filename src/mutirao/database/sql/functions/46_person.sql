@@ -210,7 +210,7 @@ begin
     if mutirao.is_administrator(p.id) then
       perform mutirao.check_administrators_left();
     end if;
-    delete from mutirao_secret.session s where s.person = p.id;
+    perform mutirao.drop_sessions(p.id, null, null);
     delete from mutirao_secret.token t where t.person = p.id;
     perform mutirao.give_back(array[p.id], null, signature, 'disabled');
   end if;

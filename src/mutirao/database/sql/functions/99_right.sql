@@ -21,6 +21,8 @@ insert into mutirao.callable (function, level) values
   ('add_role', 'define'), ('change_role', 'define'), ('remove_role', 'define'), ('put_into_role', 'define'), ('take_out_of_role', 'define'),
   ('library', 'read'), ('put_task_model', 'define'), ('put_application', 'define'), ('put_ordering', 'define'),
   ('drop_task_model', 'define'), ('drop_application', 'define'), ('drop_ordering', 'define'),
+  ('begin_sign_in', 'define'), ('finish_sign_in', 'define'), ('set_password', 'define'), ('first_administrator', 'define'), ('authenticate', 'define'),
+  ('sessions', 'define'), ('end_sessions', 'define'), ('add_token', 'define'), ('tokens', 'define'), ('revoke_token', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
@@ -128,7 +130,7 @@ begin
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
     execute format('alter function %s set timezone = %L', f.function, 'UTC');
     execute format('alter function %s set datestyle = iso, ymd', f.function);
-    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,create_instance,select_item,return_item,finish_item,delegate_item,wed_flow_insert,wed_flow_update}') then
+    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,create_instance,select_item,return_item,finish_item,delegate_item,authenticate,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
       execute format('alter function %s set jit = off', f.function);
