@@ -7,7 +7,7 @@ from mutirao.database.record import Event, Instance, Sent
 from mutirao.database.schedule import Schedule
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
 from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task, wait
-from mutirao.model import Change, Job, Limit
+from mutirao.model import Change, File, Job, Limit, Query
 from mutirao.worker import Clock, Worker, WorkerOptions
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Engine",
     "Event",
     "Failed",
+    "File",
     "Filter",
     "Flow",
     "FlowBuilder",
@@ -28,6 +29,7 @@ __all__ = [
     "Migration",
     "MutiraoError",
     "OperatorError",
+    "Query",
     "RequestError",
     "Schedule",
     "Sent",

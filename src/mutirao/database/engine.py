@@ -28,6 +28,7 @@ from mutirao.database.address import Address, resolve
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
+from mutirao.database.file import Files
 from mutirao.database.keep import KeepCalls
 from mutirao.database.library import Library
 from mutirao.database.migrate import ensure_current, upgrade
@@ -106,6 +107,7 @@ class Engine(KeepCalls):
         self.roles = Roles(self, self.persons)
         self.library = Library(self)
         self.access = Access(self, self.persons)
+        self.files = Files(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

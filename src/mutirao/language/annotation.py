@@ -1,4 +1,7 @@
-"""From a Python annotation to an attribute's type: `Annotated[str | None, searchable]` is a searchable text."""
+"""From a Python annotation to an attribute's type: `Annotated[str | None, searchable]` is a searchable text.
+
+`Annotated[list[Any] | None, Query("stock", "select …")]` is json, read by a query whenever a job begins that takes it.
+"""
 
 import types
 import typing
@@ -9,7 +12,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_origin
 
 from mutirao.errors import FlowError
-from mutirao.model import AttributeType
+from mutirao.model import AttributeType, File, Query
 
 Json: TypeAlias = Any
 
@@ -20,11 +23,12 @@ _TYPES: dict[Any, AttributeType] = {
     bool: "boolean",
     date: "date",
     datetime: "timestamp",
+    File: "file",
     dict: "json",
     list: "json",
     Any: "json",
 }
-_KNOWN = "str, int, Decimal, bool, date, datetime, dict[str, Any], list[Any] or Json, each also with | None"
+_KNOWN = "str, int, Decimal, bool, date, datetime, File, dict[str, Any], list[Any] or Json, each also with | None"
 
 
 class Searchable:
@@ -42,6 +46,7 @@ class Reading:
     type: AttributeType
     optional: bool = False
     searchable: bool = False
+    query: Query | None = None
 
 
 def resolve(annotation: Any, known: dict[str, Any], names: Mapping[str, Any]) -> Any:
@@ -58,7 +63,8 @@ def read_annotation(place: str, annotation: Any) -> Reading:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner = read_annotation(place, parts[0])
-        return Reading(inner.type, inner.optional, inner.searchable or searchable in parts[1:])
+        query = next((each for each in parts[1:] if isinstance(each, Query)), inner.query)
+        return Reading(inner.type, inner.optional, inner.searchable or searchable in parts[1:], query)
     if origin in (typing.Union, types.UnionType):
         return _read_union(place, annotation)
     kind = "json" if typing.is_typeddict(annotation) else _TYPES.get(origin or annotation)
@@ -72,7 +78,7 @@ def _read_union(place: str, annotation: Any) -> Reading:
     if len(others) != 1:
         raise FlowError("wrong_type", f"{place}: no attribute can be {_shown(annotation)}; it is {_KNOWN}")
     inner = read_annotation(place, others[0])
-    return Reading(inner.type, optional=True, searchable=inner.searchable)
+    return Reading(inner.type, optional=True, searchable=inner.searchable, query=inner.query)
 
 
 def _advice(annotation: Any) -> str:

@@ -92,7 +92,8 @@ def _read_field(cls: type, name: str, annotation: Any) -> Attribute:
     if default is None and not reading.optional:
         raise FlowError("wrong_type", f"{place}: its default is None; annotate it with | None")
     default = None if default is _MISSING else default
-    return Attribute(name, reading.type, default, reading.searchable, required=not reading.optional)
+    required = not reading.optional
+    return Attribute(name, reading.type, default, reading.searchable, required=required, query=reading.query)
 
 
 def _check_plain_values(cls: type, inherited: Mapping[str, Attribute]) -> None:

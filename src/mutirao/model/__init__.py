@@ -11,6 +11,7 @@ from mutirao.model.attribute import Attribute, AttributeType, Query
 from mutirao.model.definition import Definition, Ends
 from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, TaskState, Term
 from mutirao.model.document import decode_document, encode_document, from_document, to_document
+from mutirao.model.file import File
 from mutirao.model.job import Job
 from mutirao.model.library import Application, Bundle, Inventory, Ordering, TaskKind, TaskModel
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
@@ -29,6 +30,7 @@ __all__ = [
     "Definition",
     "Dependency",
     "Ends",
+    "File",
     "Fires",
     "Inventory",
     "Job",

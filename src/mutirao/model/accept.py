@@ -6,14 +6,18 @@ Each function takes a value and gives what the JSON encoder shall write for it, 
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from mutirao.errors import RequestError
 from mutirao.model.attribute import AttributeType
+from mutirao.model.file import File
 
+_FILE_FIELDS = frozenset(each.name for each in fields(File))
 _SCALARS = frozenset({str, int, bool, type(None)})
 _MAX_INTEGER = 2**63 - 1
 # What PostgreSQL's numeric can hold: digits before the point and after it.
@@ -117,11 +121,18 @@ def _is_plain(value: Any) -> bool:
     return kind is float and math.isfinite(value)
 
 
-def _file(value: Any) -> Any:
-    """What the store answered when the content was put there."""
-    if isinstance(value, Mapping) and isinstance(value.get("sha256"), str) and isinstance(value.get("name"), str):
-        return _json(dict(value))
-    raise MisfitError('it is what the file store answered: {"sha256": …, "name": …, "size": …}')
+def _file(value: Any) -> File:
+    """What the store answered when the content was put there, or the same as a mapping."""
+    if isinstance(value, File):
+        return value
+    if not isinstance(value, Mapping) or not value.keys() <= _FILE_FIELDS:
+        raise MisfitError('it is what the file store answered: {"sha256": …, "name": …, "size": …, "media": …}')
+    try:
+        return File(**value)
+    except TypeError as error:
+        raise MisfitError("it has a sha256, a name and a size") from error
+    except RequestError as error:
+        raise MisfitError(error.message) from error
 
 
 ACCEPT: dict[AttributeType, Callable[[Any], Any]] = {

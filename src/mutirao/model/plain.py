@@ -15,6 +15,7 @@ import msgspec
 from mutirao.errors import RequestError
 from mutirao.model.accept import MisfitError
 from mutirao.model.attribute import AttributeType
+from mutirao.model.file import File
 from mutirao.model.state import Change, not_a_change
 from mutirao.model.value import ENCODER, encode_value, misfit
 
@@ -26,6 +27,7 @@ _TYPES_OF: dict[type, AttributeType] = {
     bool: "boolean",
     date: "date",
     datetime: "timestamp",
+    File: "file",
 }
 
 

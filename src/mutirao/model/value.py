@@ -12,6 +12,7 @@ import msgspec
 
 from mutirao.model.accept import ACCEPT, MisfitError
 from mutirao.model.attribute import AttributeType
+from mutirao.model.file import File
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -23,7 +24,7 @@ PYTHON_TYPES: dict[AttributeType, Any] = {
     "date": date,
     "timestamp": Annotated[datetime, msgspec.Meta(tz=True)],
     "json": Any,
-    "file": dict[str, Any],
+    "file": File,
 }
 
 _ARTICLES: dict[AttributeType, str] = {

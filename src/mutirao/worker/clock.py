@@ -27,6 +27,7 @@ _DUTIES = (
     "retention",
     "schedules",
     "access",
+    "files",
     "views",
 )
 # Never longer than this between two looks: another clock may have vanished with what it had taken.

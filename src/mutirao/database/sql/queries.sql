@@ -266,7 +266,7 @@ join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 order by i.id desc limit %(limit)s
 
 -- flow_search: a flow's number and the attributes people may filter by
-select f.id, v.searchable from mutirao.flow f join mutirao.version v on v.id = f.version where f.name = %s
+select f.id, array(select a.name from mutirao.attribute a where a.version = f.version and a.searchable order by a.position) from mutirao.flow f where f.name = %s
 
 -- trace: what happened to an instance, in order
 select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
@@ -520,3 +520,39 @@ select * from mutirao.tokens(%s, %s)
 
 -- revoke_token: ends one
 select mutirao.revoke_token(%s, %s, %s)
+
+-- begin_upload: begins an upload and answers its number
+select mutirao.begin_upload(%s, %s, %s, %s, %s)
+
+-- put_chunk: puts one chunk of an upload
+select mutirao.put_chunk(%s, %s, %b, %s)
+
+-- upload_state: how far an upload has come
+select %s::bigint as id, s.* from mutirao.upload_state(%s, %s) s
+
+-- seal_upload: lets an upload take no more chunks, or some again; answers whether it is finished
+select mutirao.seal_upload(%s, %s, %s)
+
+-- finish_upload: makes a file of an upload
+select f.of_content, f.name, f.size, f.media from mutirao.finish_upload(%s, %s, %s) f
+
+-- abandon_upload: removes an upload
+select mutirao.abandon_upload(%s, %s)
+
+-- upload_chunk: one chunk of an upload
+select c.content from mutirao.chunk c where c.file = %s and c.number = %s
+
+-- read_chunk: some bytes of one chunk of a file
+select substr(c.content, %s, %s) from mutirao.file f join mutirao.chunk c on c.file = f.id where f.sha256 = %s and c.number = %s
+
+-- file_size: how many bytes a file has
+select f.size from mutirao.file f where f.sha256 = %s
+
+-- may_read_file: whether a person may read a file as one of an instance
+select mutirao.may_read_file(%s, %s, %s)
+
+-- file_limit: how many bytes a file may have
+select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'file_limit'
+
+-- limit_files: sets how many bytes a file may have
+select mutirao.limit_files(%s)

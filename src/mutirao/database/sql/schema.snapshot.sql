@@ -720,6 +720,27 @@ COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are p
 
 COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
 
+CREATE TABLE mutirao.setting (
+    name text NOT NULL,
+    value jsonb NOT NULL
+);
+
+COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
+
+CREATE TABLE mutirao.file (
+    id bigint NOT NULL,
+    sha256 text NOT NULL,
+    size bigint NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    unused_at timestamp with time zone,
+    CONSTRAINT file_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT file_size_check CHECK ((size >= 0))
+);
+
+COMMENT ON TABLE mutirao.file IS 'What is in the file store, each content once. Its name is with whoever uses it.';
+
+COMMENT ON COLUMN mutirao.file.unused_at IS 'Since when no instance refers to it; null: some instance does. After a day it cannot be referred to any more, and goes.';
+
 CREATE TABLE mutirao.flow (
     id integer NOT NULL,
     name text NOT NULL,
@@ -892,12 +913,12 @@ COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: 
 
 COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
 
-CREATE TABLE mutirao.setting (
-    name text NOT NULL,
-    value jsonb NOT NULL
+CREATE TABLE mutirao.file_use (
+    file bigint NOT NULL,
+    instance bigint NOT NULL
 );
 
-COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
+COMMENT ON TABLE mutirao.file_use IS 'Which files an instance refers to or once did: its trace still shows them.';
 
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
@@ -925,6 +946,27 @@ CREATE TABLE mutirao.exported (
 );
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
+CREATE TABLE mutirao.upload (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    media text NOT NULL,
+    size bigint,
+    sha256 text,
+    person integer,
+    begun_at timestamp with time zone NOT NULL,
+    sealed_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    file bigint,
+    CONSTRAINT upload_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT upload_size_check CHECK ((size >= 0))
+);
+
+COMMENT ON TABLE mutirao.upload IS 'Files on their way in, chunk by chunk. One that is finished stays for a day: whoever asks again is answered the same.';
+
+COMMENT ON COLUMN mutirao.upload.size IS 'What was said at the beginning, as is sha256; null: nothing was said.';
+
+COMMENT ON COLUMN mutirao.upload.sealed_at IS 'Since when it takes no more chunks, because its content is being checked.';
 
 CREATE TABLE mutirao.attachment (
     id bigint NOT NULL,
@@ -982,6 +1024,18 @@ CREATE TABLE mutirao.callable (
 
 COMMENT ON TABLE mutirao.callable IS 'The least level that may call each public function.';
 
+CREATE TABLE mutirao.chunk (
+    file bigint NOT NULL,
+    number integer NOT NULL,
+    content bytea NOT NULL,
+    put_at timestamp with time zone NOT NULL,
+    CONSTRAINT chunk_content_check CHECK (((octet_length(content) >= 1) AND (octet_length(content) <= 262144))),
+    CONSTRAINT chunk_number_check CHECK ((number >= 0))
+);
+ALTER TABLE ONLY mutirao.chunk ALTER COLUMN content SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE mutirao.chunk IS 'The content of files and of uploads, which have numbers from one sequence. All but the last chunk of a file have 262,144 bytes.';
+
 CREATE TABLE mutirao.condition_allow (
     kind text NOT NULL,
     name text NOT NULL,
@@ -1003,6 +1057,12 @@ CREATE TABLE mutirao.delayed (
 );
 
 COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
+
+CREATE TABLE mutirao.discarded (
+    file bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.discarded IS 'Content that nobody can ask for any more; a clock removes its chunks by and by.';
 
 CREATE TABLE mutirao.erasure (
     id bigint NOT NULL,
@@ -1044,6 +1104,13 @@ ALTER TABLE mutirao.export ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE SEQUENCE mutirao.file_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
 
 ALTER TABLE mutirao.flow ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.flow_id_seq
@@ -1238,6 +1305,18 @@ ALTER TABLE mutirao_secret.session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     CACHE 1
 );
 
+CREATE TABLE mutirao_secret.source (
+    name text NOT NULL,
+    url text NOT NULL,
+    timeout interval NOT NULL,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT source_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
+    CONSTRAINT source_timeout_check CHECK ((timeout > '00:00:00'::interval))
+);
+
+COMMENT ON TABLE mutirao_secret.source IS 'The databases that queries of flows may be asked of, by the names that flows call them.';
+
 CREATE TABLE mutirao_secret.token (
     id bigint NOT NULL,
     person integer NOT NULL,
@@ -1290,6 +1369,9 @@ ALTER TABLE ONLY mutirao.child
 ALTER TABLE ONLY mutirao.child
     ADD CONSTRAINT child_pkey PRIMARY KEY (job);
 
+ALTER TABLE ONLY mutirao.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (file, number);
+
 ALTER TABLE ONLY mutirao.closed
     ADD CONSTRAINT closed_pkey PRIMARY KEY (id);
 
@@ -1302,6 +1384,9 @@ ALTER TABLE ONLY mutirao.condition_hint
 ALTER TABLE ONLY mutirao.delayed
     ADD CONSTRAINT delayed_pkey PRIMARY KEY (instance);
 
+ALTER TABLE ONLY mutirao.discarded
+    ADD CONSTRAINT discarded_pkey PRIMARY KEY (file);
+
 ALTER TABLE ONLY mutirao.erasure
     ADD CONSTRAINT erasure_pkey PRIMARY KEY (id);
 
@@ -1313,6 +1398,15 @@ ALTER TABLE ONLY mutirao.export
 
 ALTER TABLE ONLY mutirao.exported
     ADD CONSTRAINT exported_pkey PRIMARY KEY (flow, status, closed_at, instance);
+
+ALTER TABLE ONLY mutirao.file
+    ADD CONSTRAINT file_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.file
+    ADD CONSTRAINT file_sha256_key UNIQUE (sha256);
+
+ALTER TABLE ONLY mutirao.file_use
+    ADD CONSTRAINT file_use_pkey PRIMARY KEY (file, instance);
 
 ALTER TABLE ONLY mutirao.flow
     ADD CONSTRAINT flow_name_key UNIQUE (name);
@@ -1419,6 +1513,9 @@ ALTER TABLE ONLY mutirao.throttle
 ALTER TABLE ONLY mutirao.trace
     ADD CONSTRAINT trace_pkey PRIMARY KEY (instance, id);
 
+ALTER TABLE ONLY mutirao.upload
+    ADD CONSTRAINT upload_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_flow_number_key UNIQUE (flow, number);
 
@@ -1439,6 +1536,9 @@ ALTER TABLE ONLY mutirao_secret.session
 
 ALTER TABLE ONLY mutirao_secret.session
     ADD CONSTRAINT session_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao_secret.source
+    ADD CONSTRAINT source_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY mutirao_secret.token
     ADD CONSTRAINT token_hash_key UNIQUE (hash);
@@ -1466,6 +1566,10 @@ CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
 CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
 
 CREATE INDEX event_instance ON mutirao.event USING btree (instance);
+
+CREATE INDEX file_unused ON mutirao.file USING btree (unused_at) WHERE (unused_at IS NOT NULL);
+
+CREATE INDEX file_use_instance ON mutirao.file_use USING btree (instance);
 
 CREATE INDEX invited_job ON mutirao.invited USING btree (job);
 
@@ -1512,6 +1616,10 @@ CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);
 
 CREATE INDEX stray_instance ON mutirao.stray USING btree (instance);
+
+CREATE INDEX upload_age ON mutirao.upload USING btree (begun_at);
+
+CREATE INDEX upload_file ON mutirao.upload USING btree (file, person) WHERE (file IS NOT NULL);
 
 CREATE INDEX attempt_at ON mutirao_secret.attempt USING btree (at);
 
@@ -1602,6 +1710,9 @@ ALTER TABLE ONLY mutirao.throttle
 
 ALTER TABLE ONLY mutirao.throttle
     ADD CONSTRAINT throttle_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id);
+
+ALTER TABLE ONLY mutirao.upload
+    ADD CONSTRAINT upload_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

@@ -73,7 +73,8 @@ language sql stable as $$
   select format('(x.change is null or %s and (x.change - %L::text[]) = ''{}'' %s)', mutirao.size_sql(valid_sql.version), coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       mutirao.json_kind(type)), ' '
-    ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), ''))
+    ) filter (where type <> 'json'), '') || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), '')
+      || coalesce(format(' and (x.kind = ''migrate'' or mutirao.has_files(x.change, %L))', array_agg(name) filter (where type = 'file')), ''))
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
@@ -147,7 +148,7 @@ begin
     waits = coalesce((select array_agg(r.task) from rules r where r.wait is not null), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
     gone = array(select g.id from gone g order by 1),
-    searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable), '{}'),
+    searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable or a.type = 'file'), '{}'),
     defaults = coalesce((select jsonb_object_agg(a.name, coalesce(a.default_value, 'null')) from attributes a), '{}')
   where v.id = compile_facts.version;
 end $$;

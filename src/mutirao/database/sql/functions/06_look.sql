@@ -36,6 +36,9 @@ begin
     exception when others then
       return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
     end;
+    if a.type = 'file' and jsonb_typeof(a.value) = 'object' and w.kind <> 'migrate' and mutirao.file_problem(a.value) is not null then
+      return mutirao.file_problem_words(a.name, a.value);
+    end if;
   end loop;
   for a in select t.name from mutirao.attribute t where t.version = w.version and t.required and coalesce(jsonb_typeof(w.state -> t.name) = 'null', true) order by t.position loop
     return jsonb_build_object('code', case when w.change is null then 'condition_failed' else 'missing_attribute' end, 'attribute', a.name, 'error', format('attribute "%s" is required: give it a value', a.name));

@@ -122,7 +122,8 @@ begin
     from unnest(special) s where s.outcome in ('blocked', 'problem');
 end $$;
 
--- A value is kept up to a length that fits into the index; whoever searches for a longer one compares the state as well.
+-- A value is kept up to a length that fits into the index; whoever searches for a longer one compares the state as well. Of files it is kept
+-- who refers to them: so a version counts them among its searchable attributes.
 create or replace function mutirao.make_searchable(instances bigint[]) returns void
 language plpgsql as $$
 begin
@@ -131,13 +132,14 @@ begin
     from (select id, flow, version, state from mutirao.instance where id = any (instances)
           union all select id, flow, version, state from mutirao.closed where id = any (instances)) i
     join mutirao.version v on v.id = i.version cross join unnest(v.searchable) n(name)
-    where i.state ->> n.name is not null),
+    where i.state ->> n.name is not null and not exists (select from mutirao.attribute a where a.version = i.version and a.name = n.name and a.type = 'file')),
   gone as (
     delete from mutirao.search s where s.instance = any (instances)
       and not exists (select from wanted w where w.instance = s.instance and w.name = s.name and w.value = s.value))
   insert into mutirao.search (flow, name, value, instance)
   select w.flow, w.name, w.value, w.instance from wanted w
   on conflict do nothing;
+  perform mutirao.note_files(instances);
 end $$;
 comment on function mutirao.make_searchable(bigint[]) is 'Brings the searchable values of these instances up to date.';
 

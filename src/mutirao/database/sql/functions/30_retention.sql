@@ -57,6 +57,7 @@ begin
   delete from mutirao.charge c where c.instance = any (instances);
   delete from mutirao.participation p where p.instance = any (instances);
   delete from mutirao.attachment a where a.instance = any (instances);
+  perform mutirao.forget_uses(instances);
   delete from mutirao.child c where c.parent = any (instances);
   delete from mutirao.trace t where t.instance = any (instances);
   delete from mutirao.closed c where c.id = any (instances);

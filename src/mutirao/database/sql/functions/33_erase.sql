@@ -89,6 +89,7 @@ begin
     union select t.instance from mutirao.trace t where t.instance = any (ids) and (strpos(concat(t.state, t.note), needle) > 0 or strpos(t.writer, value) > 0)
     union select k.instance from mutirao.key k where k.instance = any (ids) and strpos(k.key, value) > 0
     union select v.instance from mutirao.event v where v.instance = any (ids) and strpos(v.event, value) > 0
+    union select x.instance from mutirao.attachment x where x.instance = any (ids) and strpos(x.content::text, needle) > 0
     union select j.instance from mutirao.job j where j.instance = any (ids)
       and (strpos(concat(j.change, j.error), needle) > 0 or strpos(concat(j.worker, ' ', j.slot), value) > 0) order by 1);
 end $$;
@@ -118,7 +119,8 @@ language sql stable as $$
     select c.state from mutirao.closed c where c.id = erasable.instance
     union all select i.state from mutirao.instance i where i.id = erasable.instance
     union all select t.state from mutirao.trace t where t.instance = erasable.instance and t.state is not null
-    union all select j.change from mutirao.job j where j.instance = erasable.instance and jsonb_typeof(j.change) = 'object'),
+    union all select j.change from mutirao.job j where j.instance = erasable.instance and jsonb_typeof(j.change) = 'object'
+    union all select x.content -> 'change' from mutirao.attachment x where x.instance = erasable.instance and jsonb_typeof(x.content -> 'change') = 'object'),
   told as (
     select distinct e.key, e.value #>> '{}' as said, jsonb_typeof(e.value) as type from states s cross join jsonb_each(s.state) e),
   chosen as (
@@ -172,6 +174,7 @@ begin
   e := mutirao.erasable(instance, value, attributes);
   reason := mutirao.scrub(reason, e.words);
   if how = 'drop' then
+    perform mutirao.erase_files(instance, true);
     perform mutirao.drop_closed(array[instance]);
   else
     if i.id is not null then
@@ -181,6 +184,9 @@ begin
     update mutirao.closed x set state = mutirao.blanked(x.state, e.names) where x.id = erase_one.instance;
     update mutirao.trace t set state = mutirao.blanked(t.state, e.names), note = mutirao.scrub_told(t.note, e.words), writer = mutirao.scrub(t.writer, e.words)
     where t.instance = erase_one.instance;
+    update mutirao.attachment x set content = mutirao.scrub_told(case when jsonb_typeof(x.content -> 'change') = 'object'
+      then x.content || jsonb_build_object('change', mutirao.blanked(x.content -> 'change', e.names)) else x.content end, e.words) where x.instance = erase_one.instance;
+    perform mutirao.erase_files(instance, false);
     delete from mutirao.key k where k.instance = erase_one.instance and mutirao.scrub(k.key, e.words) <> k.key;
     delete from mutirao.event v where v.instance = erase_one.instance and mutirao.scrub(v.event, e.words) <> v.event;
     delete from mutirao.search s where s.instance = erase_one.instance and (s.name = any (e.names) or mutirao.scrub(s.value, e.words) <> s.value);

@@ -140,6 +140,7 @@ begin
   else
     insert into mutirao.attachment (instance, job, task, person, kind, content, at)
     values (k.instance, k.job, k.task, k.person, 'late_result', content, mutirao.now()) returning id into attachment;
+    perform mutirao.use_files(k.instance, content -> 'change');
     select p.name into holder from mutirao.job j join mutirao.person p on p.id = coalesce(j.person, j.offered_to) where j.id = late_result.job;
     code := 'item_moved';
     message := format('work item %s is not yours any more%s: your result is not written, but kept as attachment %s of instance %s', job,
@@ -184,6 +185,7 @@ begin
   end if;
   if error is null then
     perform mutirao.check_outputs(j, change);
+    perform mutirao.check_given_files(p.id, j.instance, change);
   end if;
   -- Before the finish: what fires may have to go to whoever did this.
   update mutirao.participation k set did = j.attempt, did_at = mutirao.now() where k.instance = j.instance and k.task = j.task and k.person = p.id;

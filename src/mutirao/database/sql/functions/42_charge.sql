@@ -46,6 +46,7 @@ begin
       coalesce(format('members of the role "%s"', (select r.name from mutirao.role r where r.id = f.creator_role)), 'administrators'), flow));
   end if;
   perform mutirao.check_policies(flow, policies);
+  perform mutirao.check_files_of(p.id, f.version, null, state);
   return (select * from mutirao.start_instances(flow, array[state], priority, mutirao.signed(p.name), case when key is not null then array[key] end,
     array[mutirao.note(reason)], at, charged.id, policies));
 end $$;
@@ -58,6 +59,7 @@ declare
   p mutirao.person := mutirao.check_steer(actor, instance);
   writer text := mutirao.signed(p.name);
 begin
+  perform mutirao.check_given_files(p.id, instance, change);
   case act
     when 'suspend' then perform mutirao.suspend_instance(instance, writer, reason);
     when 'resume' then perform mutirao.resume_instance(instance, writer, reason);
@@ -80,6 +82,7 @@ begin
     perform mutirao.refuse('unknown_job', format('there is no job %s; it may have ended', job));
   end if;
   perform mutirao.check_steer(p.id, of_instance);
+  perform mutirao.check_given_files(p.id, of_instance, change);
   case act
     when 'retry' then perform mutirao.retry_job(job, mutirao.signed(p.name), reason);
     when 'skip' then perform mutirao.skip_job(job, coalesce(change, '{}'), mutirao.signed(p.name), reason);

@@ -23,6 +23,8 @@ insert into mutirao.callable (function, level) values
   ('drop_task_model', 'define'), ('drop_application', 'define'), ('drop_ordering', 'define'),
   ('begin_sign_in', 'define'), ('finish_sign_in', 'define'), ('set_password', 'define'), ('first_administrator', 'define'), ('authenticate', 'define'),
   ('sessions', 'define'), ('end_sessions', 'define'), ('add_token', 'define'), ('tokens', 'define'), ('revoke_token', 'define'),
+  ('begin_upload', 'work'), ('put_chunk', 'work'), ('upload_state', 'work'), ('seal_upload', 'work'), ('finish_upload', 'work'), ('abandon_upload', 'work'),
+  ('limit_files', 'define'), ('may_read_file', 'read'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
