@@ -32,6 +32,8 @@ COMMANDS = {
     "retention": ("mutirao.cli.retention", "How long finished instances are kept: set, list, remove, drop."),
     "export": ("mutirao.cli.export", "Finished instances to files, and dropped afterwards if so wished."),
     "erase": ("mutirao.cli.erase", "One person's data: find, run, list."),
+    "person": ("mutirao.cli.person", "Who may come in: add, list, show, change, disable, password, away, token."),
+    "role": ("mutirao.cli.role", "What work is offered to: add, list, show, rename, remove, put, take."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts, starts put off."),
     "db": ("mutirao.cli.db", "The database: status, url, upgrade, shell, backup, restore, grant, revoke."),
