@@ -172,6 +172,7 @@ def _facts(definition: Definition, record: FlowRecord, version: int) -> Any:
             **({"about": definition.description} if definition.description else {}),
             "version": f"{version} of {record.version}; the newest since {render.moment(record.made_at)}, by {record.made_by}",
             "defined in": _home(record),
+            **({"created by": f"the role {definition.creator}"} if definition.creator else {}),
             "ends": ends,
             "final": definition.final or "no condition",
             "instances": f"{record.open:,} open, {record.exceptions:,} of them exceptions; {record.closed:,} closed",
@@ -213,11 +214,22 @@ def _versions(versions: Sequence[VersionRecord]) -> Any:
 def _condition(task: Task) -> str:
     text = task.when if task.depends is None else f"after {_dependency(task.depends)}"
     more = (
+        _doer(task),
         f"waits for {task.wait}" if task.wait is not None else None,
         f"at most {render.limit(task.limit)}" if task.limit is not None else None,
         None if task.enabled else "switched off",
     )
     return "".join([" ".join((text or "").split()), *(f"  ({each})" for each in more if each is not None)])
+
+
+def _doer(task: Task) -> str | None:
+    """Who does it, unless it is a worker's function."""
+    if task.offer is not None:
+        by = "" if task.offer.deadline is None else f", within {render.duration(task.offer.deadline)}"
+        return f"done by {task.offer.role}{by}"
+    if task.child is not None:
+        return f"runs the flow {task.child}"
+    return None if task.application is None else f"runs {task.application}"
 
 
 def _dependency(node: Dependency) -> str:

@@ -22,6 +22,7 @@ COMMANDS = {
     "up": ("mutirao.cli.up", "Run everything here: PostgreSQL, a worker, a clock, and an example."),
     "demo": ("mutirao.cli.demo", "A tour of twenty seconds: one flow, step by step, in SQL."),
     "flow": ("mutirao.cli.flow", "The definitions: list, show, check, apply, migrate."),
+    "pdl": ("mutirao.cli.pdl", "Processes as text: check, fmt, apply, show, list, drop."),
     "instance": ("mutirao.cli.instance", "Runs of flows: start, list, show, trace, set, repair, cancel."),
     "limit": ("mutirao.cli.limit", "How many jobs of a task run: list, set, clear."),
     "event": ("mutirao.cli.event", "What happened outside, for instances by their keys: send, load."),

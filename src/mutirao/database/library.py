@@ -1,6 +1,7 @@
 """The library: task models, applications and orderings, which flows share. The engine has it as `engine.library`."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from mutirao.database.connection import refusals
 from mutirao.database.sql import query
-from mutirao.errors import RequestError
+from mutirao.errors import MutiraoError, RequestError
 from mutirao.model import Application, Bundle, Definition, Inventory, Ordering, TaskModel, encode_document
 from mutirao.model.library_document import application, library_document, ordering, task_model
 from mutirao.model.value import ENCODER
@@ -112,8 +114,9 @@ class Library:
         versions = {}
         for flow in children_first(bundle.flows):
             values = (encode_document(flow).decode(), False, self._engine.name)
-            row = await (await connection.execute(query("apply_flow"), values)).fetchone()
-            versions[flow.name] = 0 if row is None else int(row[0])
+            with _told_of(flow), refusals():
+                row = await (await connection.execute(query("apply_flow"), values)).fetchone()
+                versions[flow.name] = 0 if row is None else int(row[0])
         for ordered in bundle.orderings:
             await self._put(connection, ordered, sources.get(_key(ordered)))
         return {flow.name: versions[flow.name] for flow in bundle.flows}
@@ -125,6 +128,18 @@ class Library:
     async def _call(self, name: str, *values: Any) -> None:
         async with self._engine.connection() as connection:
             await connection.execute(query(name), values)
+
+
+@contextmanager
+def _told_of(flow: Definition) -> Iterator[None]:
+    """Of several flows, which one was refused."""
+    try:
+        yield
+    except MutiraoError as error:
+        place = f'flow "{flow.name}"'
+        if place in error.message:
+            raise
+        raise type(error)(error.code, f"{place}: {error.message}") from error
 
 
 def children_first(flows: tuple[Definition, ...]) -> Iterator[Definition]:

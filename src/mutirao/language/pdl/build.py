@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lark import Token
@@ -11,24 +11,15 @@ from mutirao.errors import FlowError
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import APPLICATION, TASK_MODEL
 from mutirao.language.pdl.finding import Findings, WrongError
-from mutirao.language.pdl.flow import FlowPlaces, FlowReader, warn_unused
+from mutirao.language.pdl.flow import FlowReader, warn_unused
 from mutirao.language.pdl.outermost import Outermost
+from mutirao.language.pdl.place import Places
 from mutirao.language.pdl.syntax import Block, Entry, Pair, Place, Tree
 from mutirao.language.pdl.task import kind_of
 from mutirao.language.pdl.value import name_of, text_of
 from mutirao.model import Application, Bundle, Definition, Ordering, TaskModel
 
 _Made = TypeVar("_Made")
-
-
-@dataclass(slots=True)
-class Places:
-    """Where things stand, by their names in the model; of a model or a flow also where its references do."""
-
-    flows: dict[str, FlowPlaces] = field(default_factory=dict)
-    models: dict[str, Place] = field(default_factory=dict)
-    applications: dict[str, Place] = field(default_factory=dict)
-    orderings: dict[tuple[str, str], Place] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

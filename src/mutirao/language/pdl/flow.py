@@ -1,7 +1,7 @@
 """A WORKFLOW block to a definition: every name that it refers to is looked up where it stands."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Token
@@ -11,28 +11,12 @@ from mutirao.language.pdl.attribute import read_attribute
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import ATTRIBUTES, FLOW, TASK, WORKFLOW_BLOCKS
 from mutirao.language.pdl.finding import WrongError
-from mutirao.language.pdl.syntax import Block, Clause, Place, SyntaxGroup, SyntaxTerm, terms
+from mutirao.language.pdl.place import FlowPlaces
+from mutirao.language.pdl.syntax import Block, Clause, Place, SyntaxGroup, SyntaxTerm, first_token, terms
 from mutirao.language.pdl.task import OFFER_FIELDS, kind_of, make_task, model_settings
 from mutirao.language.pdl.value import atoms, name_of, text_of
 from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
 from mutirao.model.name import suggest
-
-
-@dataclass(slots=True)
-class FlowPlaces:
-    """Where the parts of a flow stand, for what is found out about them later."""
-
-    name: Place
-    tasks: dict[str, Place] = field(default_factory=dict)
-    attributes: dict[str, Place] = field(default_factory=dict)
-
-    def of(self, message: str) -> Place:
-        """Of the part that a refusal is about: it names its task or attribute in quotes."""
-        for kind, places in (("task", self.tasks), ("attribute", self.attributes)):
-            for name, place in places.items():
-                if f'{kind} "{name}"' in message:
-                    return place
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +57,8 @@ class FlowReader:
 
     def _define(self, said: Said) -> Definition | None:
         given = said.values
+        if given.get("final") is not None:
+            self.places.final = self._desk.place(first_token(next(atoms(said.clauses["final"]))))
         ends = given.get("ends") or ("quiet" if given.get("final") is None else "final")
         name = name_of(self._block.heading[0])
         try:
@@ -84,7 +70,7 @@ class FlowReader:
             )
         except FlowError as error:
             message = error.message.removeprefix(f'flow "{name}", ').removeprefix(f'flow "{name}": ')
-            self._desk.findings.add(error.code, message, self.places.of(error.message))
+            self._desk.findings.add(error.code, message, self.places.of(error.code, error.message))
             return None
 
     # Attributes
@@ -118,6 +104,8 @@ class FlowReader:
         except WrongError as error:
             return desk.note(error)
         said = desk.said(block, TASK)
+        if said.values.get("when") is not None:
+            self.places.conditions[name] = desk.place(first_token(next(atoms(said.clauses["when"]))))
         self._said.append((head, said))
         self._tasks[name] = None
         try:
