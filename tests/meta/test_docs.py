@@ -1,6 +1,7 @@
 """Every listing in README and docs/ is run, in order, in a folder and a database of its own.
 
 ```python file=NAME   is saved under that name          ```python run   is run
+```pdl file=NAME      likewise; any other ```pdl is only read
 ```console            each line after `$ ` is run; one that ends in & runs beside the rest of the page
 ```sql                goes to psql, all of a page in one session
 ```sh, ```text        is for the reader only
@@ -19,10 +20,11 @@ from pathlib import Path
 import pytest
 
 from mutirao import Engine
+from mutirao.language.pdl import Source, parse
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KNOWN = ("python", "console", "sql", "sh", "text")
+KNOWN = ("python", "pdl", "console", "sql", "sh", "text")
 
 _FENCE = re.compile(r"^```(\w+)? ?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -56,10 +58,12 @@ class Reader:
 
     def follow(self, listing: Listing) -> None:
         match listing.language, listing.info:
-            case "python", info if info.startswith("file="):
+            case "python" | "pdl", info if info.startswith("file="):
                 (self.folder / info.removeprefix("file=")).write_text(listing.text, "utf-8")
             case "python", _:
                 self._run([sys.executable, "-c", listing.text])
+            case "pdl", _:
+                parse(Source(f"line {listing.line}", listing.text))
             case "console", _:
                 for line in listing.text.splitlines():
                     if line.startswith("$ "):

@@ -54,7 +54,7 @@ def travel(tmp_path: Path) -> Path:
 
 async def add_roles(connection: AsyncConnection[object], *names: str) -> None:
     for name in names:
-        await connection.execute("insert into mutirao.role (name, made_at) values (%s, mutirao.now())", [name])
+        await connection.execute("select mutirao.add_role(null, %s)", [name])
 
 
 def test_files_are_checked_without_an_engine(travel: Path, tmp_path: Path) -> None:

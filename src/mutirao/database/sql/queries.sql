@@ -50,7 +50,7 @@ select mutirao.drop_ordering(%s, %s)
 select kind, name, document, source, used_by, made_by, made_at from mutirao.library() where %(kind)s::text is null or kind = %(kind)s
 
 -- role_names: the roles
-select name from mutirao.role order by name
+select name from mutirao.role where removed_at is null order by name
 
 -- flow_parts: of each flow's newest version the tasks, and the flows that they run
 select f.name, array_agg(t.name), array_remove(array_agg(r.child), null)
