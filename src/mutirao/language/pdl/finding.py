@@ -46,7 +46,7 @@ class PdlError(FlowError):
         at = first.place
         super().__init__(first.code, f"{at.source.name}:{at.line}:{at.column}: {first.message}{more}")
 
-    def __reduce__(self) -> tuple[type["PdlError"], tuple[tuple[Finding, ...]]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type["PdlError"], tuple[tuple[Finding, ...]]]:
         return type(self), (self.findings,)
 
     def shown(self) -> str:
