@@ -242,6 +242,10 @@ def _facts(found: Instance) -> Any:
         rows["key"] = found.key
     if found.priority:
         rows["priority"] = found.priority
+    if found.parent:
+        rows["child of"] = f"instance {found.parent}"
+    if found.children:
+        rows["children"] = ", ".join(map(str, found.children))
     return render.facts(rows)
 
 

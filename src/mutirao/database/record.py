@@ -1,6 +1,6 @@
 """What the engine tells about flows, instances, jobs and the trace: plain records, as they are in the database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,7 +33,10 @@ class VersionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later."""
+    """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later.
+
+    `parent` is the instance that it does a job for, `children` are those that do jobs of it.
+    """
 
     id: int
     flow: str
@@ -46,6 +49,8 @@ class Instance:
     priority: int
     key: str | None = None
     due_at: datetime | None = None
+    parent: int | None = None
+    children: Sequence[int] = ()
 
     @property
     def is_open(self) -> bool:

@@ -24,6 +24,8 @@ _DUTIES = (
     "workers",
     "starts",
     "children",
+    "deadlines",
+    "messages",
     "retention",
     "schedules",
     "access",

@@ -239,7 +239,9 @@ where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is 
 
 -- instance: one instance, open or closed
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
-  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  (select c.parent from mutirao.child c where c.instance = i.id) as parent,
+  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
 from (
   select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
   union all
@@ -251,7 +253,9 @@ select k.instance from mutirao.key k join mutirao.flow f on f.id = k.flow where 
 
 -- instances: a page of instances, newest first
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
-  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  (select c.parent from mutirao.child c where c.instance = i.id) as parent,
+  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
 from (
   (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance
    where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')

@@ -6,6 +6,17 @@ CREATE SCHEMA mutirao_rule;
 
 CREATE SCHEMA mutirao_secret;
 
+CREATE TYPE mutirao.alert AS (
+	job bigint,
+	holder integer,
+	in_charge integer,
+	heir integer,
+	moves boolean,
+	remaining interval
+);
+
+COMMENT ON TYPE mutirao.alert IS 'A deadline that comes near: who has the item, who is in charge, and who gets it if it moves (null: the administrators).';
+
 CREATE TYPE mutirao.appetite AS (
 	worker text,
 	tasks integer[],
@@ -344,6 +355,24 @@ COMMENT ON COLUMN mutirao.batch.note IS 'The error that made it fail, or who sto
 
 COMMENT ON COLUMN mutirao.batch.rest_until IS 'Until when, by the real clock, no clock takes the next step. Whoever steps it by hand does.';
 
+CREATE TABLE mutirao.member (
+    role integer NOT NULL,
+    person integer NOT NULL
+);
+
+CREATE TABLE mutirao.role (
+    id integer NOT NULL,
+    name text NOT NULL,
+    description text,
+    made_at timestamp with time zone NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    changes jsonb DEFAULT '{}'::jsonb NOT NULL,
+    removed_at timestamp with time zone,
+    CONSTRAINT role_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON COLUMN mutirao.role.removed_at IS 'It was removed, but old versions of flows speak of it. Adding one of its name brings it back.';
+
 CREATE TABLE mutirao.attribute (
     version integer NOT NULL,
     name text NOT NULL,
@@ -360,6 +389,24 @@ CREATE TABLE mutirao.attribute (
 COMMENT ON COLUMN mutirao.attribute.query IS 'Its rows are read by this {database, expression} whenever a job begins that has it as an input.';
 
 COMMENT ON COLUMN mutirao.attribute.filename IS 'What the file is called where a program or a person meets it.';
+
+CREATE TABLE mutirao.child (
+    job bigint NOT NULL,
+    parent bigint NOT NULL,
+    task integer NOT NULL,
+    instance bigint,
+    status mutirao.instance_status,
+    cancels boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+
+COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+
+COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
+
+COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
 
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
@@ -399,6 +446,7 @@ CREATE TABLE mutirao.job (
     finish_by timestamp with time zone,
     alert_at timestamp with time zone,
     size bigint,
+    allowed interval,
     CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
     CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
 )
@@ -432,18 +480,7 @@ COMMENT ON COLUMN mutirao.job.alert_at IS 'Of a work item: when a clock has some
 
 COMMENT ON COLUMN mutirao.job.size IS 'Of a work item: the bytes of its data and of its application.';
 
-CREATE TABLE mutirao.role (
-    id integer NOT NULL,
-    name text NOT NULL,
-    description text,
-    made_at timestamp with time zone NOT NULL,
-    revision integer DEFAULT 1 NOT NULL,
-    changes jsonb DEFAULT '{}'::jsonb NOT NULL,
-    removed_at timestamp with time zone,
-    CONSTRAINT role_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
-);
-
-COMMENT ON COLUMN mutirao.role.removed_at IS 'It was removed, but old versions of flows speak of it. Adding one of its name brings it back.';
+COMMENT ON COLUMN mutirao.job.allowed IS 'Of a work item with a deadline: how long it was given for, from when it was ready or its deadline was moved.';
 
 CREATE TABLE mutirao.schedule (
     name text NOT NULL,
@@ -598,6 +635,123 @@ COMMENT ON COLUMN mutirao.rule.outputs IS 'The attributes that whoever does it m
 
 COMMENT ON COLUMN mutirao.rule.child IS 'A job of it starts an instance of this flow, and ends when that does.';
 
+CREATE TABLE mutirao.closed (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb NOT NULL,
+    fired integer[] NOT NULL,
+    reached integer[] NOT NULL,
+    latest jsonb,
+    firings integer NOT NULL,
+    priority integer NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    closed_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.closed IS 'Finished instances, out of the way of the open ones.';
+
+CREATE TABLE mutirao.flow (
+    id integer NOT NULL,
+    name text NOT NULL,
+    live boolean NOT NULL,
+    version integer,
+    exception_task integer,
+    created_at timestamp with time zone NOT NULL,
+    state_limit integer DEFAULT 1000000 NOT NULL,
+    change_limit integer DEFAULT 1000000 NOT NULL,
+    trace_limit integer DEFAULT 100000 NOT NULL,
+    face integer DEFAULT 1 NOT NULL,
+    creator_role integer,
+    CONSTRAINT flow_change_limit_check CHECK ((change_limit > 0)),
+    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text)),
+    CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0)),
+    CONSTRAINT flow_trace_limit_check CHECK ((trace_limit > 0))
+);
+
+COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
+
+COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
+
+COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
+
+COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
+
+COMMENT ON COLUMN mutirao.flow.state_limit IS 'Bytes of a state as the database holds it; mutirao.limit_size sets it, and the look has it built in.';
+
+COMMENT ON COLUMN mutirao.flow.trace_limit IS 'Rows in the trace of an instance, from which on nothing is set from outside any more. What its tasks write, the firing limit bounds.';
+
+COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views have: see mutirao.newest_face().';
+
+COMMENT ON COLUMN mutirao.flow.creator_role IS 'Of persons, only its members and administrators start instances.';
+
+CREATE TABLE mutirao.instance (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb NOT NULL,
+    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
+    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
+    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
+    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
+    latest jsonb,
+    parked integer DEFAULT 0 NOT NULL,
+    reasons jsonb,
+    hold text,
+    firings integer DEFAULT 0 NOT NULL,
+    priority integer DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
+    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
+    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
+)
+WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
+
+COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
+
+COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
+
+COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
+
+COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
+
+COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
+
+COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
+
+COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
+
+CREATE TABLE mutirao.message (
+    id bigint NOT NULL,
+    person integer NOT NULL,
+    kind text NOT NULL,
+    instance bigint,
+    job bigint,
+    task integer,
+    sender text NOT NULL,
+    text text NOT NULL,
+    note jsonb,
+    at timestamp with time zone NOT NULL,
+    read_at timestamp with time zone,
+    CONSTRAINT message_kind_check CHECK ((kind = ANY (ARRAY['instance_started'::text, 'instance_ended'::text, 'task_failed'::text, 'deadline'::text, 'exception'::text, 'transferred'::text, 'delegated'::text, 'offered'::text, 'taken'::text, 'in_charge'::text])))
+);
+
+COMMENT ON TABLE mutirao.message IS 'Notices to persons, written in the transaction that did what they tell.';
+
+COMMENT ON COLUMN mutirao.message.sender IS 'The instance that it is about: its key, or its number.';
+
+COMMENT ON COLUMN mutirao.message.read_at IS 'When the person marked it as read; null: not yet.';
+
+CREATE TABLE mutirao.task (
+    id integer NOT NULL,
+    flow integer NOT NULL,
+    name text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
+
 CREATE TABLE mutirao.retention (
     flow integer NOT NULL,
     status mutirao.instance_status NOT NULL,
@@ -616,32 +770,6 @@ COMMENT ON TABLE mutirao.retention IS 'How long finished instances of a flow are
 COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone when due and exported; until then they stay.';
 
 COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
-
-CREATE TABLE mutirao.child (
-    job bigint NOT NULL,
-    parent bigint NOT NULL,
-    task integer NOT NULL,
-    instance bigint,
-    status mutirao.instance_status,
-    cancels boolean DEFAULT false NOT NULL,
-    due_at timestamp with time zone
-);
-
-COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
-
-COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
-
-COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
-
-COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
-
-CREATE TABLE mutirao.task (
-    id integer NOT NULL,
-    flow integer NOT NULL,
-    name text NOT NULL
-);
-
-COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
 
 CREATE TABLE mutirao.version (
     id integer NOT NULL,
@@ -683,46 +811,11 @@ COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the st
 
 COMMENT ON COLUMN mutirao.version.gone IS 'Tasks of the flow that this version does not have, or has disabled: their jobs are removed unless a worker has them.';
 
-CREATE TABLE mutirao.instance (
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb NOT NULL,
-    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
-    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
-    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
-    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
-    latest jsonb,
-    parked integer DEFAULT 0 NOT NULL,
-    reasons jsonb,
-    hold text,
-    firings integer DEFAULT 0 NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
-    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
-    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
-)
-WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
-
-COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
-
-COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
-
-COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
-
-COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
-
-COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
-
-COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
-
-COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
-
 CREATE TABLE mutirao.setting (
     name text NOT NULL,
-    value jsonb NOT NULL
+    value jsonb NOT NULL,
+    set_by text,
+    set_at timestamp with time zone
 );
 
 COMMENT ON TABLE mutirao.setting IS 'What administrators set for the whole engine. reminders: so many hours before its deadline an item''s holder is reminded; transfer: the one at which it moves to the person in charge; session_idle_hours: after so many without a request a session has ended; session_hours: and after so many in any case.';
@@ -741,40 +834,6 @@ COMMENT ON TABLE mutirao.file IS 'What is in the file store, each content once. 
 
 COMMENT ON COLUMN mutirao.file.unused_at IS 'Since when no instance refers to it; null: some instance does. After a day it cannot be referred to any more, and goes.';
 
-CREATE TABLE mutirao.flow (
-    id integer NOT NULL,
-    name text NOT NULL,
-    live boolean NOT NULL,
-    version integer,
-    exception_task integer,
-    created_at timestamp with time zone NOT NULL,
-    state_limit integer DEFAULT 1000000 NOT NULL,
-    change_limit integer DEFAULT 1000000 NOT NULL,
-    trace_limit integer DEFAULT 100000 NOT NULL,
-    face integer DEFAULT 1 NOT NULL,
-    creator_role integer,
-    CONSTRAINT flow_change_limit_check CHECK ((change_limit > 0)),
-    CONSTRAINT flow_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,47}$'::text)),
-    CONSTRAINT flow_state_limit_check CHECK ((state_limit > 0)),
-    CONSTRAINT flow_trace_limit_check CHECK ((trace_limit > 0))
-);
-
-COMMENT ON TABLE mutirao.flow IS 'A process definition. Its schema has the same name and holds the views of the SQL face.';
-
-COMMENT ON COLUMN mutirao.flow.live IS 'Defined by SQL: open instances follow the newest version. Otherwise they keep the version they have.';
-
-COMMENT ON COLUMN mutirao.flow.version IS 'The newest version.';
-
-COMMENT ON COLUMN mutirao.flow.exception_task IS 'Its _EXCPT task.';
-
-COMMENT ON COLUMN mutirao.flow.state_limit IS 'Bytes of a state as the database holds it; mutirao.limit_size sets it, and the look has it built in.';
-
-COMMENT ON COLUMN mutirao.flow.trace_limit IS 'Rows in the trace of an instance, from which on nothing is set from outside any more. What its tasks write, the firing limit bounds.';
-
-COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views have: see mutirao.newest_face().';
-
-COMMENT ON COLUMN mutirao.flow.creator_role IS 'Of persons, only its members and administrators start instances.';
-
 CREATE TABLE mutirao.export (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -787,10 +846,12 @@ CREATE TABLE mutirao.export (
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
 
-CREATE TABLE mutirao.member (
-    role integer NOT NULL,
-    person integer NOT NULL
+CREATE TABLE mutirao.barred (
+    person integer NOT NULL,
+    job bigint NOT NULL
 );
+
+COMMENT ON TABLE mutirao.barred IS 'Work items that are not for this person: taken out of the list, or done by somebody else on principle.';
 
 CREATE TABLE mutirao.charge (
     instance bigint NOT NULL,
@@ -883,13 +944,6 @@ COMMENT ON TABLE mutirao.ordering IS 'The relative order of two flows: whichever
 
 COMMENT ON COLUMN mutirao.ordering.pairs IS 'A list of [task of the first, task of the second].';
 
-CREATE TABLE mutirao.barred (
-    person integer NOT NULL,
-    job bigint NOT NULL
-);
-
-COMMENT ON TABLE mutirao.barred IS 'Work items that are not for this person: taken out of the list, or done by somebody else on principle.';
-
 CREATE TABLE mutirao.invited (
     person integer NOT NULL,
     job bigint NOT NULL
@@ -920,23 +974,6 @@ CREATE TABLE mutirao.file_use (
 
 COMMENT ON TABLE mutirao.file_use IS 'Which files an instance refers to or once did: its trace still shows them.';
 
-CREATE TABLE mutirao.closed (
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb NOT NULL,
-    fired integer[] NOT NULL,
-    reached integer[] NOT NULL,
-    latest jsonb,
-    firings integer NOT NULL,
-    priority integer NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    closed_at timestamp with time zone NOT NULL
-);
-
-COMMENT ON TABLE mutirao.closed IS 'Finished instances, out of the way of the open ones.';
-
 CREATE TABLE mutirao.exported (
     flow integer NOT NULL,
     status mutirao.instance_status NOT NULL,
@@ -946,6 +983,14 @@ CREATE TABLE mutirao.exported (
 );
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
+CREATE TABLE mutirao.key (
+    flow integer NOT NULL,
+    key text NOT NULL,
+    instance bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.key IS 'What a starter calls an instance, open or closed. Whoever starts a key again gets the instance that has it.';
 
 CREATE TABLE mutirao.upload (
     id bigint NOT NULL,
@@ -967,6 +1012,24 @@ COMMENT ON TABLE mutirao.upload IS 'Files on their way in, chunk by chunk. One t
 COMMENT ON COLUMN mutirao.upload.size IS 'What was said at the beginning, as is sha256; null: nothing was said.';
 
 COMMENT ON COLUMN mutirao.upload.sealed_at IS 'Since when it takes no more chunks, because its content is being checked.';
+
+CREATE TABLE mutirao.webhook (
+    id integer NOT NULL,
+    person integer,
+    target text NOT NULL,
+    kinds text[],
+    paused boolean DEFAULT false NOT NULL,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.webhook IS 'Where messages are sent on to, by HTTP.';
+
+COMMENT ON COLUMN mutirao.webhook.person IS 'Whose messages; null: everybody''s.';
+
+COMMENT ON COLUMN mutirao.webhook.target IS 'Scheme and host of its URL. The whole of it is a secret: many carry one in their path.';
+
+COMMENT ON COLUMN mutirao.webhook.kinds IS 'Which kinds of messages; null: all.';
 
 CREATE TABLE mutirao.attachment (
     id bigint NOT NULL,
@@ -1058,6 +1121,36 @@ CREATE TABLE mutirao.delayed (
 
 COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
 
+CREATE TABLE mutirao.delivery (
+    id bigint NOT NULL,
+    webhook integer NOT NULL,
+    message bigint,
+    status text DEFAULT 'waiting'::text NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    answer integer,
+    error text,
+    CONSTRAINT delivery_check CHECK (((status = 'waiting'::text) = (ended_at IS NULL))),
+    CONSTRAINT delivery_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'sent'::text, 'given_up'::text])))
+);
+
+COMMENT ON TABLE mutirao.delivery IS 'Messages on their way to webhooks. A message that is null is a trial.';
+
+COMMENT ON COLUMN mutirao.delivery.due_at IS 'When it is sent, or sent again if whoever sends it at the moment is heard of no more. Null: it has ended, or its webhook is paused.';
+
+COMMENT ON COLUMN mutirao.delivery.answer IS 'The HTTP status of the last answer.';
+
+ALTER TABLE mutirao.delivery ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.delivery_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE mutirao.discarded (
     file bigint NOT NULL
 );
@@ -1136,13 +1229,14 @@ CREATE SEQUENCE mutirao.instance_id
     NO MAXVALUE
     CACHE 1;
 
-CREATE TABLE mutirao.key (
-    flow integer NOT NULL,
-    key text NOT NULL,
-    instance bigint NOT NULL
+ALTER TABLE mutirao.message ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.message_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
-
-COMMENT ON TABLE mutirao.key IS 'What a starter calls an instance, open or closed. Whoever starts a key again gets the instance that has it.';
 
 CREATE TABLE mutirao.migration (
     number integer NOT NULL,
@@ -1179,6 +1273,14 @@ CREATE TABLE mutirao.program (
 );
 
 COMMENT ON TABLE mutirao.program IS 'Whose functions the database has: the version of the program that wrote them, and the SHA-256 of their files.';
+
+CREATE TABLE mutirao.realert (
+    only_row boolean DEFAULT true NOT NULL,
+    after bigint NOT NULL,
+    CONSTRAINT realert_only_row_check CHECK (only_row)
+);
+
+COMMENT ON TABLE mutirao.realert IS 'The reminders were set anew: the items after this one have still to follow.';
 
 CREATE TABLE mutirao.recheck (
     version integer NOT NULL,
@@ -1237,6 +1339,27 @@ CREATE TABLE mutirao.search (
 
 COMMENT ON TABLE mutirao.search IS 'Values of attributes declared searchable, of open and closed instances.';
 
+CREATE TABLE mutirao.setting_change (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    before jsonb NOT NULL,
+    after jsonb NOT NULL,
+    reason text,
+    writer text NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.setting_change IS 'Who set what, when and why.';
+
+ALTER TABLE mutirao.setting_change ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.setting_change_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE mutirao.stale_view (
     version integer NOT NULL,
     flow integer NOT NULL
@@ -1269,6 +1392,15 @@ CREATE SEQUENCE mutirao.trace_id
 
 ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.version_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE mutirao.webhook ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.webhook_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -1339,6 +1471,14 @@ ALTER TABLE mutirao_secret.token ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
+CREATE TABLE mutirao_secret.webhook (
+    id integer NOT NULL,
+    url text NOT NULL,
+    secret bytea NOT NULL
+);
+
+COMMENT ON COLUMN mutirao_secret.webhook.secret IS 'The key of the signatures.';
+
 ALTER TABLE ONLY mutirao.application
     ADD CONSTRAINT application_pkey PRIMARY KEY (name);
 
@@ -1383,6 +1523,9 @@ ALTER TABLE ONLY mutirao.condition_hint
 
 ALTER TABLE ONLY mutirao.delayed
     ADD CONSTRAINT delayed_pkey PRIMARY KEY (instance);
+
+ALTER TABLE ONLY mutirao.delivery
+    ADD CONSTRAINT delivery_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY mutirao.discarded
     ADD CONSTRAINT discarded_pkey PRIMARY KEY (file);
@@ -1435,6 +1578,9 @@ ALTER TABLE ONLY mutirao.key
 ALTER TABLE ONLY mutirao.member
     ADD CONSTRAINT member_pkey PRIMARY KEY (role, person);
 
+ALTER TABLE ONLY mutirao.message
+    ADD CONSTRAINT message_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
@@ -1455,6 +1601,9 @@ ALTER TABLE ONLY mutirao.person
 
 ALTER TABLE ONLY mutirao.program
     ADD CONSTRAINT program_pkey PRIMARY KEY (single);
+
+ALTER TABLE ONLY mutirao.realert
+    ADD CONSTRAINT realert_pkey PRIMARY KEY (only_row);
 
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_pkey PRIMARY KEY (version);
@@ -1489,6 +1638,9 @@ ALTER TABLE ONLY mutirao.schedule
 ALTER TABLE ONLY mutirao.search
     ADD CONSTRAINT search_pkey PRIMARY KEY (flow, name, value, instance);
 
+ALTER TABLE ONLY mutirao.setting_change
+    ADD CONSTRAINT setting_change_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.setting
     ADD CONSTRAINT setting_pkey PRIMARY KEY (name);
 
@@ -1522,6 +1674,9 @@ ALTER TABLE ONLY mutirao.version
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.webhook
+    ADD CONSTRAINT webhook_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (name);
 
@@ -1549,6 +1704,9 @@ ALTER TABLE ONLY mutirao_secret.token
 ALTER TABLE ONLY mutirao_secret.token
     ADD CONSTRAINT token_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao_secret.webhook
+    ADD CONSTRAINT webhook_pkey PRIMARY KEY (id);
+
 CREATE INDEX attachment_instance ON mutirao.attachment USING btree (instance);
 
 CREATE INDEX barred_job ON mutirao.barred USING btree (job);
@@ -1564,6 +1722,14 @@ CREATE INDEX child_parent ON mutirao.child USING btree (parent);
 CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
 
 CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
+
+CREATE INDEX delivery_due ON mutirao.delivery USING btree (webhook, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX delivery_ended ON mutirao.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX delivery_message ON mutirao.delivery USING btree (message);
+
+CREATE INDEX delivery_webhook ON mutirao.delivery USING btree (webhook, id DESC);
 
 CREATE INDEX event_instance ON mutirao.event USING btree (instance);
 
@@ -1602,6 +1768,14 @@ CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'wait
 CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 
 CREATE INDEX member_person ON mutirao.member USING btree (person, role);
+
+CREATE INDEX message_instance ON mutirao.message USING btree (instance) WHERE (instance IS NOT NULL);
+
+CREATE INDEX message_person ON mutirao.message USING btree (person, id DESC);
+
+CREATE INDEX message_read ON mutirao.message USING btree (read_at) WHERE (read_at IS NOT NULL);
+
+CREATE INDEX message_unread ON mutirao.message USING btree (person, id) WHERE (read_at IS NULL);
 
 CREATE INDEX participation_job ON mutirao.participation USING btree (job, person) WHERE (job IS NOT NULL);
 
@@ -1651,6 +1825,12 @@ ALTER TABLE ONLY mutirao.batch_refusal
 ALTER TABLE ONLY mutirao.charge
     ADD CONSTRAINT charge_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
+ALTER TABLE ONLY mutirao.delivery
+    ADD CONSTRAINT delivery_message_fkey FOREIGN KEY (message) REFERENCES mutirao.message(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.delivery
+    ADD CONSTRAINT delivery_webhook_fkey FOREIGN KEY (webhook) REFERENCES mutirao.webhook(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY mutirao.erasure
     ADD CONSTRAINT erasure_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
 
@@ -1671,6 +1851,9 @@ ALTER TABLE ONLY mutirao.member
 
 ALTER TABLE ONLY mutirao.member
     ADD CONSTRAINT member_role_fkey FOREIGN KEY (role) REFERENCES mutirao.role(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.message
+    ADD CONSTRAINT message_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.participation
     ADD CONSTRAINT participation_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
@@ -1717,6 +1900,9 @@ ALTER TABLE ONLY mutirao.upload
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);
 
+ALTER TABLE ONLY mutirao.webhook
+    ADD CONSTRAINT webhook_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
 ALTER TABLE ONLY mutirao_secret.password
     ADD CONSTRAINT password_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
@@ -1725,3 +1911,6 @@ ALTER TABLE ONLY mutirao_secret.session
 
 ALTER TABLE ONLY mutirao_secret.token
     ADD CONSTRAINT token_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao_secret.webhook
+    ADD CONSTRAINT webhook_id_fkey FOREIGN KEY (id) REFERENCES mutirao.webhook(id) ON DELETE CASCADE;

@@ -103,6 +103,9 @@ declare
   outdated mutirao.verdict[];
   again record;
 begin
+  if exists (select from unnest(special) s where mutirao.is_trouble(s)) and exists (select from mutirao.charge) then
+    perform mutirao.tell_troubles(special);
+  end if;
   select array_agg(s) into outdated from unnest(special) s
   where s.outcome = 'problem' and s.kind = 'finish' and s.attempt is not null and s.problem ->> 'code' in ('unknown_attribute', 'wrong_type');
   if outdated is not null then

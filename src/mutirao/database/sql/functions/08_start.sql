@@ -82,7 +82,7 @@ begin
     looked := mutirao.look(work, array[v.id]);
     perform mutirao.check_start(f.name, work, looked, cardinality(states));
     if in_charge is not null then
-      perform mutirao.put_in_charge(array(select w.instance from unnest(work) w), in_charge, policies);
+      perform mutirao.put_in_charge(array(select w.instance from unnest(work) w), in_charge, policies, case when hold is null then f.name end);
     end if;
     perform mutirao.settle(work, array[v.id], null, looked);
     if hold is not null then

@@ -182,6 +182,7 @@ begin
     if flows is not null then
       perform mutirao.wake(flows);
     end if;
+    perform mutirao.resume_alerts(instances), mutirao.resume_children(instances);
   end if;
   perform mutirao.write_all(array(
     select row(1, hold_instances.kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,

@@ -23,6 +23,8 @@ begin
   begun as (
     update mutirao.instance i set started_at = at, hold = null from mine m where i.id = m.instance and i.hold = 'delayed' returning i.id)
   select coalesce(array_agg(b.id), '{}') into locked from begun b;
+  perform mutirao.tell_started(array_agg(i.id), f.name) from mutirao.instance i join mutirao.flow f on f.id = i.flow
+  where i.id = any (locked) and exists (select from mutirao.charge) group by f.id;
   perform mutirao.write_all(array(select mutirao.work_of(i, 'due', 'clock', null) from mutirao.instance i where i.id = any (locked)));
   return cardinality(locked);
 end $$;

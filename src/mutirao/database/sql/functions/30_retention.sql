@@ -59,9 +59,15 @@ begin
   delete from mutirao.attachment a where a.instance = any (instances);
   perform mutirao.forget_uses(instances);
   delete from mutirao.child c where c.parent = any (instances);
+  delete from mutirao.message m where m.instance = any (instances);
   delete from mutirao.trace t where t.instance = any (instances);
   delete from mutirao.closed c where c.id = any (instances);
 end $$;
+
+create or replace function mutirao.is_awaited(instance bigint) returns boolean
+language sql stable
+return exists (select from mutirao.child c where c.instance = is_awaited.instance and c.due_at is not null);
+comment on function mutirao.is_awaited(bigint) is 'Whether a parent has still to take over what this child gives.';
 
 -- Those first that closed first. Who is being looked at again or erased at the moment is left for later.
 create or replace function mutirao.lock_due(r mutirao.retention, room int) returns bigint[]
@@ -87,7 +93,7 @@ declare
 begin
   select coalesce(array_agg(x.id), '{}') into due from (
     select c.id, sum(c.firings + 1) over (order by c.id) - c.firings as before from mutirao.closed c where c.id = any (due)) x
-  where x.before <= room * 10;
+  where x.before <= room * 10 and not mutirao.is_awaited(x.id);
   perform mutirao.drop_closed(due);
   return cardinality(due);
 end $$;

@@ -3,7 +3,7 @@
 create or replace function mutirao.batch_drop(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 language plpgsql as $$
 declare
-  kept bigint[] := array(select c.id from mutirao.closed c where c.id = any (instances) and c.closed_at >= (b.arguments ->> 'closed_before')::timestamptz);
+  kept bigint[] := array(select c.id from mutirao.closed c where c.id = any (instances) and (c.closed_at >= (b.arguments ->> 'closed_before')::timestamptz or mutirao.is_awaited(c.id)));
 begin
   perform mutirao.drop_closed(array(select n from unnest(instances) n where n <> all (kept)));
   return query select n, null::text, null::text from unnest(kept) n;

@@ -187,6 +187,7 @@ begin
     update mutirao.attachment x set content = mutirao.scrub_told(case when jsonb_typeof(x.content -> 'change') = 'object'
       then x.content || jsonb_build_object('change', mutirao.blanked(x.content -> 'change', e.names)) else x.content end, e.words) where x.instance = erase_one.instance;
     perform mutirao.erase_files(instance, false);
+    update mutirao.message m set sender = mutirao.scrub(m.sender, e.words), text = mutirao.scrub(m.text, e.words), note = mutirao.scrub_told(m.note, e.words) where m.instance = erase_one.instance;
     delete from mutirao.key k where k.instance = erase_one.instance and mutirao.scrub(k.key, e.words) <> k.key;
     delete from mutirao.event v where v.instance = erase_one.instance and mutirao.scrub(v.event, e.words) <> v.event;
     delete from mutirao.search s where s.instance = erase_one.instance and (s.name = any (e.names) or mutirao.scrub(s.value, e.words) <> s.value);

@@ -104,6 +104,14 @@ return case j.status when 'running' then format('is with "%s"', (select p.name f
   || coalesce(case when j.finish_by > at then '; it is due in ' || mutirao.span_words(j.finish_by - at) else format('; it has been due for %s', mutirao.span_words(at - j.finish_by)) end, '');
 comment on function mutirao.item_words(mutirao.job, timestamptz) is 'What a work item waits for, in words that follow the name of its task.';
 
+create or replace function mutirao.why_child(j mutirao.job, child text) returns jsonb
+language sql stable
+return (select jsonb_strip_nulls(jsonb_build_object('waits_for', case when c.instance is null or c.status is not null then 'clock' else 'child' end, 'child', c.instance, 'says', case
+    when c.instance is null then format('is to be done by an instance of %s, which a clock starts', child)
+    when c.status is not null then format('is done: instance %s of %s has ended, and a clock takes over what it gives', c.instance, child)
+    else format('is being done by instance %s of %s, which is %s', c.instance, child, i.status) end))
+  from (select) one left join mutirao.child c on c.job = j.id left join mutirao.instance i on i.id = c.instance);
+
 -- Each status of a job is a branch: what it waits for, and that in words that follow the name of the task.
 create or replace function mutirao.why_job(j mutirao.job, r mutirao.rule, w mutirao.work) returns jsonb
 language plpgsql stable as $$
@@ -125,6 +133,8 @@ begin
   if j.role is not null and j.status in ('ready', 'running') then
     return facts || jsonb_strip_nulls(jsonb_build_object('waits_for', 'person', 'says', mutirao.item_words(j, at), 'finish_by', j.finish_by,
       'role', (select x.name from mutirao.role x where x.id = j.role)));
+  elsif r.child is not null and j.status in ('ready', 'running') then
+    return facts || mutirao.why_child(j, r.child);
   end if;
   case j.status::text
     when 'ready' then

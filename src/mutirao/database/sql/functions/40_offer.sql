@@ -117,8 +117,8 @@ declare
   roles int[];
 begin
   if jobs = '{}' then return; end if;
-  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, finish_by = at + r.deadline, alert_at = mutirao.next_alert(at, at + r.deadline, r.deadline),
-    size = mutirao.data_size(i.state, r)
+  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, role = r.role,
+    finish_by = at + r.deadline, allowed = r.deadline, alert_at = mutirao.next_alert(at, at + r.deadline), size = mutirao.data_size(i.state, r)
   from mutirao.instance i join mutirao.rule r on r.version = i.version
   where j.id = any (jobs) and i.id = j.instance and r.task = j.task;
   for picky in
@@ -129,6 +129,9 @@ begin
   loop
     told := told || mutirao.apply_policy(picky.id, picky.policy);
   end loop;
+  if told <> '{}' then
+    perform mutirao.tell_offered(jobs);
+  end if;
   select array_agg(distinct j.role) into roles from mutirao.job j where j.id = any (jobs) and j.offered_to is null;
   perform mutirao.hint(told, roles);
 end $$;

@@ -118,7 +118,8 @@ begin
       case when j.status = 'running' then format('"%s" holds it', (select x.name from mutirao.person x where x.id = j.person)) else 'nobody holds it' end));
   end if;
   perform mutirao.note_item(j, 'return', mutirao.signed(p.name), mutirao.note(reason));
-  perform mutirao.let_go(j, case when j.transferred then j.offered_to end);
+  perform mutirao.let_go(j, case when j.transferred then mutirao.heir(j) end);
+  perform mutirao.tell_moved(j, p, null, reason);
 end $$;
 comment on function mutirao.return_item(int, bigint, text) is 'Whoever holds a work item gives it back, undone; the person in charge and administrators take it from them.';
 
@@ -221,6 +222,7 @@ begin
   end if;
   perform mutirao.note_item(j, 'delegate', mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'));
   perform mutirao.let_go(j, r.id);
+  perform mutirao.tell_moved(j, p, r.id, reason);
 end $$;
 comment on function mutirao.delegate_item(int, bigint, int, text) is 'Offers a work item to one other person alone.';
 
@@ -256,6 +258,7 @@ begin
   perform mutirao.note_item(j, 'remove', mutirao.signed(p.name), jsonb_build_object('from', r.name));
   if j.person = r.id and j.status = 'running' or j.offered_to = r.id then
     perform mutirao.let_go(j, nullif(j.offered_to, r.id));
+    perform mutirao.tell_moved(j, p, null, null);
   else
     perform mutirao.hint(array[r.id], null);
   end if;

@@ -1,9 +1,11 @@
 -- The person in charge of an instance: creates it, steers it, hands it over. Each act is in the trace, with who and why.
 
-create or replace function mutirao.put_in_charge(instances bigint[], person int, policies jsonb) returns void
+-- The flow is named if it has begun: one that is put off is told of when its time has come.
+create or replace function mutirao.put_in_charge(instances bigint[], person int, policies jsonb, begun text) returns void
 language sql as $$
   insert into mutirao.charge (instance, person, policies) select i, put_in_charge.person, put_in_charge.policies from unnest(instances) i;
   insert into mutirao.participation (instance, person) select i, put_in_charge.person from unnest(instances) i;
+  select mutirao.tell_started(instances, begun) where begun is not null;
 $$;
 
 create or replace function mutirao.check_policies(flow text, policies jsonb) returns void
@@ -72,6 +74,18 @@ end $$;
 comment on function mutirao.steer_instance(int, bigint, text, jsonb, text) is
   'The person in charge or an administrator suspends, resumes, cancels, sets or repairs an instance.';
 
+create or replace function mutirao.take_back(by mutirao.person, job bigint, reason text) returns void
+language plpgsql as $$
+declare
+  j mutirao.job := mutirao.lock_job(job);
+begin
+  if j.role is not null and j.status = 'running' then
+    perform mutirao.let_go(j, null);
+    perform mutirao.tell_moved(j, by, null, reason);
+  end if;
+end $$;
+comment on function mutirao.take_back(mutirao.person, bigint, text) is 'Takes a work item out of the hands of whoever holds it, to be ended by somebody else.';
+
 create or replace function mutirao.steer_job(actor int, job bigint, act text, change jsonb default null, reason text default null) returns void
 language plpgsql security definer as $$
 declare
@@ -85,7 +99,9 @@ begin
   perform mutirao.check_given_files(p.id, of_instance, change);
   case act
     when 'retry' then perform mutirao.retry_job(job, mutirao.signed(p.name), reason);
-    when 'skip' then perform mutirao.skip_job(job, coalesce(change, '{}'), mutirao.signed(p.name), reason);
+    when 'skip' then
+      perform mutirao.take_back(p, job, reason);
+      perform mutirao.skip_job(job, coalesce(change, '{}'), mutirao.signed(p.name), reason);
     else perform mutirao.refuse('wrong_call', format('a job cannot be steered by "%s": retry and skip do', act));
   end case;
 end $$;
@@ -97,12 +113,19 @@ declare
   p mutirao.person := mutirao.check_steer(actor, instance);
   r mutirao.person := mutirao.actor(recipient);
   i mutirao.instance := mutirao.lock_instance(instance);
+  former int := (select c.person from mutirao.charge c where c.instance = i.id);
 begin
   insert into mutirao.charge as c (instance, person) values (i.id, r.id) on conflict on constraint charge_pkey do update set person = excluded.person;
   insert into mutirao.participation (instance, person) values (i.id, r.id) on conflict do nothing;
   insert into mutirao.trace (instance, id, flow, version, kind, status, writer, note, at)
   values (i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'hand_over', i.status, mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'), mutirao.now());
-  perform mutirao.hint(array[p.id, r.id], null);
+  -- What had become the business of the one is that of the other.
+  update mutirao.job j set offered_to = r.id where j.instance = i.id and j.transferred and j.offered_to = former;
+  if r.id <> p.id then
+    perform mutirao.tell(array[mutirao.message_to(r.id, 'in_charge', i.id, format('You are in charge of instance %s of %s now, by "%s"%s.', i.id,
+      (select f.name from mutirao.flow f where f.id = i.flow), p.name, coalesce(': ' || left(reason, 1000), '')), jsonb_build_object('by', p.name))]);
+  end if;
+  perform mutirao.hint(array[p.id, former, r.id], null);
 end $$;
 comment on function mutirao.hand_over(int, bigint, int, text) is 'Puts somebody else in charge of an open instance.';
 
@@ -112,6 +135,9 @@ language plpgsql as $$
 begin
   if exists (select from mutirao.child c where c.due_at is null) then
     perform mutirao.children_ended(instances);
+  end if;
+  if exists (select from mutirao.charge) then
+    perform mutirao.tell_ended(instances);
   end if;
 end $$;
 comment on function mutirao.note_ends(bigint[]) is 'Instances have just closed: tells those who wait for it.';

@@ -1,26 +1,31 @@
 -- A task that another flow does: its job starts an instance of that flow with its inputs, and ends when that instance has ended.
 --
 -- Parent and child are never locked together: whoever settles the one leaves a row for a clock, which then sees to the other. So
--- neither waits for the other, whatever happens to both at once.
+-- neither waits for the other, whatever happens to both at once. A row is locked after one of its instances, never before; rows that are
+-- written together are locked in the order of their jobs.
+--
+-- Whatever a clock does about a child it does in one transaction: the job runs, the instance starts and the row tells of it, or none of that.
 
 create or replace function mutirao.check_children(flow int, version int) returns void
 language plpgsql as $$
 declare
-  unknown text;
+  bad record;
   circle text;
 begin
-  select r.child into unknown from mutirao.rule r where r.version = check_children.version and r.child is not null
-    and not exists (select from mutirao.flow f where f.name = r.child) limit 1;
-  if found then
-    perform mutirao.refuse('unknown_flow', format('a task runs the flow "%s", which there is not: put it in place first', unknown));
+  select t.name, r.child, r.wait, f.id as known into bad from mutirao.rule r join mutirao.task t on t.id = r.task left join mutirao.flow f on f.name = r.child
+  where r.version = check_children.version and r.child is not null and (f.id is null or r.wait is not null) limit 1;
+  if found and bad.known is null then
+    perform mutirao.refuse('unknown_flow', format('task "%s" runs the flow "%s", which there is not: put it in place first', bad.name, bad.child));
+  elsif found then
+    perform mutirao.refuse('flow_invalid', format('task "%s" runs the flow "%s" and waits for "%s": let a task before it wait', bad.name, bad.child, bad.wait));
   end if;
-  with recursive below(id, name, path) as (
-    select f.id, f.name, array[f.name] from mutirao.flow f where f.id = check_children.flow
+  with recursive below(id, path) as (
+    select f.id, array[f.name] from mutirao.flow f where f.id = check_children.flow
     union all
-    select f.id, f.name, b.path || f.name from below b
-    join mutirao.flow p on p.id = b.id join mutirao.rule r on r.version = p.version and r.child is not null join mutirao.flow f on f.name = r.child
-    where b.name <> b.path[1] or cardinality(b.path) = 1)
-  select array_to_string(b.path, ' → ') into circle from below b where b.name = b.path[1] and cardinality(b.path) > 1 limit 1;
+    select f.id, b.path || f.name from below b join mutirao.flow p on p.id = b.id
+    join mutirao.rule r on r.version = p.version and r.child is not null join mutirao.flow f on f.name = r.child
+    where b.path[cardinality(b.path)] <> all (b.path[:cardinality(b.path) - 1]))
+  select array_to_string(b.path, ' → ') into circle from below b where b.path[cardinality(b.path)] = b.path[1] and cardinality(b.path) > 1 limit 1;
   if found then
     perform mutirao.refuse('child_circle', format('flows would start each other without end: %s', circle));
   end if;
@@ -41,6 +46,7 @@ comment on function mutirao.want_children(bigint[]) is 'Lets a clock start the i
 create or replace function mutirao.children_ended(instances bigint[]) returns void
 language plpgsql as $$
 begin
+  perform from mutirao.child c where c.instance = any (instances) order by c.job for update;
   update mutirao.child c set status = x.status, due_at = mutirao.now() from mutirao.closed x where c.instance = any (instances) and x.id = c.instance;
   if found then
     perform pg_notify('mutirao', 'clock');
@@ -50,6 +56,8 @@ end $$;
 create or replace function mutirao.cancel_children(parents bigint[]) returns void
 language plpgsql as $$
 begin
+  if not exists (select from mutirao.child) then return; end if;
+  perform from mutirao.child c where c.parent = any (parents) order by c.job for update;
   delete from mutirao.child c where c.parent = any (parents) and c.instance is null;
   update mutirao.child c set cancels = true, due_at = mutirao.now() where c.parent = any (parents) and c.status is null;
   if found then
@@ -58,12 +66,24 @@ begin
 end $$;
 comment on function mutirao.cancel_children(bigint[]) is 'Lets a clock cancel the children of instances that are being cancelled.';
 
+create or replace function mutirao.resume_children(parents bigint[]) returns void
+language sql as $$
+  update mutirao.child c set due_at = mutirao.now() where c.parent = any (parents) and c.instance is null and c.due_at is null
+    and exists (select from mutirao.job j where j.id = c.job and j.status = 'ready')
+$$;
+comment on function mutirao.resume_children(bigint[]) is 'Lets a clock start the children that did not start because their parents were interrupted.';
+
 create or replace function mutirao.chosen(state jsonb, names text[]) returns jsonb
 language sql immutable
 return case when names is null then state else coalesce((select jsonb_object_agg(n, state -> n) from unnest(names) n where state ? n), '{}') end;
 comment on function mutirao.chosen(jsonb, text[]) is 'Of a state, the attributes of these names; null: all.';
 
--- The parent is locked. What goes wrong is the failure of the job, for good: starting it once more would not help.
+-- Whether it may go otherwise a moment later: somebody was in the way, or the server had no room.
+create or replace function mutirao.is_passing(sqlstate text) returns boolean
+language sql immutable
+return left(sqlstate, 2) in ('08', '40', '53', '55', '57', '58');
+
+-- The parent is locked. Whoever is in charge of it is in charge of the child, and hears of it only when there is something to do.
 create or replace function mutirao.start_child(c mutirao.child) returns void
 language plpgsql as $$
 declare
@@ -72,27 +92,27 @@ declare
   i mutirao.instance;
   f mutirao.flow;
   started bigint;
-  given_back bigint[];
-  k mutirao.charge;
 begin
   select * into i from mutirao.instance x where x.id = c.parent;
   select * into r from mutirao.rule x where x.version = i.version and x.task = c.task;
+  select * into f from mutirao.flow x where x.name = r.child;
   update mutirao.job x set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = 'child', lease_until = 'infinity'
-  where x.id = c.job and x.status = 'ready' returning * into j;
+  where x.id = c.job returning * into j;
   if j.watched then
     perform mutirao.reach(array[j.id], 'running');
   end if;
-  select * into f from mutirao.flow x where x.name = r.child;
-  select * into k from mutirao.charge x where x.instance = c.parent;
   begin
     started := (select * from mutirao.start_instances(r.child, array[(
         select coalesce(jsonb_object_agg(a.name, i.state -> a.name), '{}') from mutirao.attribute a
         where a.version = f.version and i.state ? a.name and (r.inputs is null or a.name = any (r.inputs)))],
-      i.priority, 'mutirao', null, array[jsonb_build_object('parent', c.parent, 'job', c.job)], null, k.person));
+      i.priority, 'mutirao', null, array[jsonb_build_object('parent', c.parent, 'job', c.job)]));
+    perform mutirao.put_in_charge(array[started], k.person, null, null) from mutirao.charge k where k.instance = c.parent;
     update mutirao.child x set instance = started, status = (select e.status from mutirao.closed e where e.id = started),
       due_at = (select mutirao.now() from mutirao.closed e where e.id = started)  -- it may have been final at once
     where x.job = c.job;
   exception when others then
+    if mutirao.is_passing(sqlstate) then raise; end if;
+    -- For good: starting it once more would not help.
     perform mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[null::jsonb],
       array[jsonb_build_object('code', 'child_not_started', 'error', format('its child could not be started: %s', sqlerrm), 'final', true)], null);
     update mutirao.child x set due_at = null where x.job = c.job;
@@ -107,51 +127,70 @@ declare
   gives jsonb;
   refused mutirao.settled;
 begin
-  select * into j from mutirao.job x where x.id = c.job and x.status = 'running';
-  if found then
-    select x.* into r from mutirao.instance i join mutirao.rule x on x.version = i.version and x.task = c.task where i.id = c.parent;
-    if c.status = 'closed.completed' then
-      gives := mutirao.chosen((select e.state from mutirao.closed e where e.id = c.instance), coalesce(r.outputs, array(
-        select a.name from mutirao.instance i join mutirao.attribute a on a.version = i.version where i.id = c.parent)));
-    end if;
-    select * into refused from mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[gives], array[case when gives is null then
-      jsonb_build_object('code', 'child_ended', 'error', format('its child, instance %s, ended %s', c.instance, c.status), 'final', true) end], null);
-    if refused.kind = 'refused' then
-      perform mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[null::jsonb], array[refused.note || '{"final": true}'], null);
-    end if;
-  end if;
   update mutirao.child x set due_at = null where x.job = c.job;
+  select * into j from mutirao.job x where x.id = c.job and x.status = 'running';
+  if not found then return; end if;
+  select x.* into r from mutirao.instance i join mutirao.rule x on x.version = i.version and x.task = c.task where i.id = c.parent;
+  if c.status = 'closed.completed' then
+    gives := mutirao.chosen((select e.state from mutirao.closed e where e.id = c.instance), coalesce(r.outputs, array(
+      select a.name from mutirao.instance i join mutirao.attribute a on a.version = i.version where i.id = c.parent)));
+  end if;
+  select * into refused from mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[gives], array[case when gives is null then
+    jsonb_build_object('code', 'child_ended', 'error', format('its child, instance %s, was %s', c.instance, mutirao.end_words(c.status)), 'final', true) end], null);
+  if refused.kind = 'refused' then
+    perform mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[null::jsonb], array[refused.note || '{"final": true}'], null);
+  end if;
 end $$;
 
+-- Its parent is locked, or is no more.
+create or replace function mutirao.step_child(c mutirao.child) returns void
+language plpgsql as $$
+declare
+  status text := (select j.status from mutirao.job j where j.id = c.job);
+begin
+  if c.instance is not null then
+    perform mutirao.end_child(c);
+  elsif status = 'ready' then
+    perform mutirao.start_child(c);
+  elsif status is not null then
+    update mutirao.child x set due_at = null where x.job = c.job;  -- interrupted: when it is resumed
+  else
+    delete from mutirao.child x where x.job = c.job;
+  end if;
+end $$;
+
+create or replace function mutirao.cancel_child(c mutirao.child) returns void
+language plpgsql as $$
+begin
+  update mutirao.child x set due_at = null where x.job = c.job;
+  perform mutirao.cancel_instances(array[i.id], 'mutirao', format('its parent, instance %s, was cancelled', c.parent))
+  from mutirao.instance i where i.id = c.instance and i.hold is distinct from 'cancelled';
+end $$;
+
+-- One child after another: first the instance that is to be written, then the row, if it is still due.
 create or replace function mutirao.clock_children(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
 declare
+  at timestamptz := mutirao.now();
   c mutirao.child;
-  i mutirao.instance;
+  is_to_cancel boolean;
+  subject bigint;
 begin
   done := 0;
-  for c in select x.* from mutirao.child x where x.due_at <= mutirao.now() order by x.due_at limit least(room, 50) for update skip locked loop
-    if c.cancels and c.status is null then
-      select * into i from mutirao.instance x where x.id = c.instance for no key update skip locked;
-      continue when not found and exists (select from mutirao.instance x where x.id = c.instance);
-      update mutirao.child x set due_at = null where x.job = c.job;
-      if i.hold is distinct from 'cancelled' and i.id is not null then
-        perform mutirao.cancel_instances(array[i.id], 'mutirao', format('its parent, instance %s, is cancelled', c.parent));
-      end if;
+  for c in select x.* from mutirao.child x where x.due_at <= at order by x.due_at, x.job limit least(room, 50) loop
+    is_to_cancel := c.cancels and c.status is null;
+    subject := case when is_to_cancel then c.instance else c.parent end;
+    perform from mutirao.instance i where i.id = subject for no key update skip locked;
+    continue when not found and exists (select from mutirao.instance i where i.id = subject);
+    select * into c from mutirao.child x where x.job = c.job and x.due_at <= at for update skip locked;
+    continue when not found or is_to_cancel <> (c.cancels and c.status is null);
+    if is_to_cancel then
+      perform mutirao.cancel_child(c);
     else
-      select * into i from mutirao.instance x where x.id = c.parent for no key update skip locked;
-      continue when not found and exists (select from mutirao.instance x where x.id = c.parent);
-      if c.instance is not null then
-        perform mutirao.end_child(c);
-      elsif exists (select from mutirao.job j where j.id = c.job and j.status = 'ready') then
-        perform mutirao.start_child(c);
-      elsif exists (select from mutirao.job j where j.id = c.job) then
-        update mutirao.child x set due_at = mutirao.now() + interval '5 seconds' where x.job = c.job;  -- interrupted: not now
-      else
-        delete from mutirao.child x where x.job = c.job;
-      end if;
+      perform mutirao.step_child(c);
     end if;
     done := done + 1;
   end loop;
   next_at := (select min(x.due_at) from mutirao.child x where x.due_at is not null);
 end $$;
+comment on function mutirao.clock_children(int) is 'Starts the instances that jobs wait for, ends the jobs when these have ended, and cancels them with their parents.';

@@ -25,6 +25,9 @@ insert into mutirao.callable (function, level) values
   ('sessions', 'define'), ('end_sessions', 'define'), ('add_token', 'define'), ('tokens', 'define'), ('revoke_token', 'define'),
   ('begin_upload', 'work'), ('put_chunk', 'work'), ('upload_state', 'work'), ('seal_upload', 'work'), ('finish_upload', 'work'), ('abandon_upload', 'work'),
   ('limit_files', 'define'), ('may_read_file', 'read'),
+  ('extend_deadline', 'work'), ('set_settings', 'define'), ('set_reminders', 'define'), ('read_messages', 'work'), ('unread_messages', 'read'),
+  ('put_webhook', 'define'), ('pause_webhook', 'define'), ('drop_webhook', 'define'), ('try_webhook', 'define'), ('retry_deliveries', 'define'), ('webhook_address', 'define'),
+  ('take_deliveries', 'define'), ('end_delivery', 'define'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void
