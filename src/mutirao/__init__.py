@@ -1,5 +1,7 @@
 """Durable processes that span programs, people, devices and companies, on PostgreSQL alone."""
 
+from typing import TYPE_CHECKING, Any
+
 from mutirao.database.batch import Filter, Migration
 from mutirao.database.bridge import blocking_engine
 from mutirao.database.engine import Engine
@@ -10,8 +12,12 @@ from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task,
 from mutirao.model import Change, File, Job, Limit, Query
 from mutirao.worker import Clock, Worker, WorkerOptions
 
+if TYPE_CHECKING:
+    from mutirao.server.client import Client, blocking_client
+
 __all__ = [
     "Change",
+    "Client",
     "Clock",
     "Engine",
     "Event",
@@ -35,9 +41,21 @@ __all__ = [
     "Sent",
     "Worker",
     "WorkerOptions",
+    "blocking_client",
     "blocking_engine",
     "handles",
     "searchable",
     "task",
     "wait",
 ]
+
+_OVER_HTTP = ("Client", "blocking_client")
+
+
+def __getattr__(name: str) -> Any:
+    """Who does not ask over HTTP does not wait for the import of what it takes."""
+    if name in _OVER_HTTP:
+        from mutirao.server import client  # noqa: PLC0415
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

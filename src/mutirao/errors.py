@@ -23,6 +23,8 @@ class MutiraoError(Exception):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+        self.details: dict[str, Any] = {}
+        """What else there is to tell, for programs: over HTTP, the other members of the problem."""
 
     def __reduce__(self) -> tuple[type["MutiraoError"], tuple[Any, ...]]:
         return type(self), (self.code, self.message)

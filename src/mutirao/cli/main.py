@@ -36,6 +36,7 @@ COMMANDS = {
     "person": ("mutirao.cli.person", "Who may come in: add, list, show, change, disable, password, away, token."),
     "role": ("mutirao.cli.role", "What work is offered to: add, list, show, rename, remove, put, take."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
+    "server": ("mutirao.cli.server", "The HTTP API, for people and programs."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts, starts put off."),
     "db": ("mutirao.cli.db", "The database: status, url, upgrade, shell, backup, restore, grant, revoke."),
 }

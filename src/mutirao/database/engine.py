@@ -10,6 +10,7 @@ All of it is SQL that any client may call (docs/sql.md); this is the typed face 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -25,6 +26,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from mutirao.database import start as starting
 from mutirao.database.access import Access
 from mutirao.database.address import Address, resolve
+from mutirao.database.answer import Answers
 from mutirao.database.array import texts
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
@@ -49,8 +51,10 @@ from mutirao.database.record import (
 )
 from mutirao.database.role import Roles
 from mutirao.database.schedule import Schedules
+from mutirao.database.sight import Sight
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
+from mutirao.database.together import joined, joining, part_of
 from mutirao.errors import FlowError, OperatorError, RequestError
 from mutirao.model import Change, Definition, Limit, encode_document, from_document
 from mutirao.model.name import suggest
@@ -108,6 +112,7 @@ class Engine(KeepCalls):
         self.library = Library(self)
         self.access = Access(self, self.persons)
         self.files = Files(self)
+        self.answers = Answers(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 
@@ -161,14 +166,37 @@ class Engine(KeepCalls):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A connection in autocommit, for SQL of your own."""
+        with refusals():
+            held = joined(self.url)
+            async with self._lease() if held is None else part_of(held) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[AsyncConnection[Any]]:
         if self._pool is None:
             raise OperatorError("not_open", "the engine is not open: use it as `async with Engine() as engine`")
-        with refusals():
-            try:
-                async with self._pool.connection() as connection:
-                    yield connection
-            except PoolTimeout as error:
-                raise OperatorError("server_unreachable", f"{self} does not answer") from error
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise OperatorError("server_unreachable", f"{self} does not answer") from error
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Calls that happen all or none: those inside of the block, one after another."""
+        async with self.connection() as connection, joining(self.url, connection):
+            yield
+
+    def signed_by(self, writer: str) -> "Engine":
+        """The same engine, for calls that the trace says somebody else made."""
+        other = copy(self)
+        other.name = writer
+        other.schedules = Schedules(other)
+        return other
+
+    def seen_by(self, person: int) -> Sight:
+        """What the person of that number may see."""
+        return Sight(self, person)
 
     # Flows
 
@@ -450,6 +478,11 @@ class Engine(KeepCalls):
         if not found:
             raise RequestError("unknown_job", f"there is no job {job}; it may have ended")
         return found[0]
+
+    async def last_rows(self, instances: Sequence[int]) -> dict[int, int | None]:
+        """The newest row of the trace of each of these instances: whoever watches one sees by it that it has moved."""
+        async with self.connection() as connection:
+            return dict(await (await connection.execute(query("last_rows"), [list(instances)])).fetchall())
 
     async def undone(self, flows: Sequence[str], tasks: Sequence[int]) -> list[tuple[str, str, int, int]]:
         """Flow, task, version and number of the open jobs of these flows that are of none of these tasks."""

@@ -17,17 +17,21 @@ EVERYBODY = "*"
 
 
 class Listener:
-    """Calls `heard` with the payload of each notification: flow numbers with commas between, `clock`, or `*` for all."""
+    """Calls `heard` with the payload of each notification: flow numbers with commas between, `clock`, or `*` for all.
 
-    def __init__(self, url: str, name: str, heard: Callable[[str], None]) -> None:
+    `listen` is the query that says to what: `listen_people` hears whose worklists and messages have changed.
+    """
+
+    def __init__(self, url: str, name: str, heard: Callable[[str], None], listen: str = "listen") -> None:
         self._url = url
         self._name = name
         self._heard = heard
+        self._query = listen
         self._connection: psycopg.AsyncConnection[object] | None = None
 
     async def open(self) -> None:
         self._connection = await connect(self._url, application_name=self._name[:63])
-        await self._connection.execute(query("listen"))
+        await self._connection.execute(query(self._query))
 
     async def run(self) -> None:
         """Listen until cancelled."""

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
-from mutirao.database.connection import connect, refusals
+from mutirao.database.connection import connect
 from mutirao.database.engine import Engine, read_exact_numbers
 from mutirao.database.sql import query
 from mutirao.testing.clock import advance
@@ -29,12 +29,11 @@ class LooseEngine(Engine):
         self._idle: dict[asyncio.AbstractEventLoop, list[AsyncConnection[Any]]] = {}
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def _lease(self) -> AsyncIterator[AsyncConnection[Any]]:
         idle = self._idle.setdefault(asyncio.get_running_loop(), [])
         connection = idle.pop() if idle else await self._connect()
         try:
-            with refusals():
-                yield connection
+            yield connection
         finally:
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 idle.append(connection)

@@ -31,6 +31,7 @@ _DUTIES = (
     "access",
     "files",
     "views",
+    "answers",
 )
 # Never longer than this between two looks: another clock may have vanished with what it had taken.
 _LONGEST = 1.0

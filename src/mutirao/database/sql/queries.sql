@@ -560,3 +560,63 @@ select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'file_li
 
 -- limit_files: sets how many bytes a file may have
 select mutirao.limit_files(%s)
+
+-- recall_answer: what a request of this key was answered
+select status, headers, content from mutirao.recall_answer(%s, %s, %s, %s)
+
+-- keep_answer: keeps what it was answered
+select mutirao.keep_answer(%s, %s, %s, %s, %s, %s, %s)
+
+-- check_see: refuses whoever may not see an instance
+select mutirao.check_see(%s, %s)
+
+-- check_see_job: refuses whoever may not see a job
+select mutirao.check_see_job(%s, %s)
+
+-- check_see_flow: refuses whoever may not start a flow
+select mutirao.check_see_flow(%s, %s)
+
+-- check_unchanged: refuses whoever has not seen the newest state of an instance
+select mutirao.check_unchanged(%s, %s, %s)
+
+-- interests: whose hints concern a person
+select persons, roles from mutirao.interests(%s)
+
+-- seen_instance: one instance, for a person who may see it
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  s.in_charge, s.may_steer, coalesce(s.revision, 0) as revision
+from mutirao.stance(%(actor)s, %(id)s) s, (
+  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
+  union all
+  select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = %(id)s) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
+
+-- seen_instances: a page of the instances a person has had to do with, newest first
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
+from (select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc) p,
+  lateral (
+    select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = p.instance
+    union all
+    select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = p.instance) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
+where (%(flow)s::text is null or f.name = %(flow)s) and (%(status)s::text is null or i.status::text like %(status)s || '%%')
+order by p.instance desc limit %(limit)s
+
+-- seen_flows: the flows that a person may start
+select f.name, v.number as version, v.description, r.name as creator_role
+from mutirao.flow f join mutirao.version v on v.id = f.version left join mutirao.role r on r.id = f.creator_role
+where f.id in (select mutirao.startable(%(actor)s)) order by f.name
+
+-- trace_page: what happened to an instance after a row of its trace, in order
+select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
+  array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired
+from mutirao.trace t left join mutirao.task n on n.id = t.task
+where t.instance = %(instance)s and t.id > %(after)s order by t.id limit %(limit)s
+
+-- last_rows: the newest row of the trace of each of these instances
+select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1) from unnest(%s::bigint[]) i(id)
+
+-- listen_people: hears whose worklists and messages have changed
+listen mutirao_people

@@ -873,6 +873,23 @@ CREATE TABLE mutirao_secret.session (
 
 COMMENT ON COLUMN mutirao_secret.session.hash IS 'SHA-256 of its secret, which only the browser has.';
 
+CREATE TABLE mutirao_secret.answer (
+    person integer NOT NULL,
+    key text NOT NULL,
+    route text NOT NULL,
+    body bytea NOT NULL,
+    status smallint NOT NULL,
+    headers jsonb NOT NULL,
+    content bytea,
+    at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao_secret.answer IS 'What a creation over HTTP was answered, by the Idempotency-Key of whoever asked.';
+
+COMMENT ON COLUMN mutirao_secret.answer.body IS 'SHA-256 of what was asked.';
+
+COMMENT ON COLUMN mutirao_secret.answer.content IS 'Null: it held a secret that is shown once.';
+
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
     id bigint NOT NULL,
@@ -1680,6 +1697,9 @@ ALTER TABLE ONLY mutirao.webhook
 ALTER TABLE ONLY mutirao.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY mutirao_secret.answer
+    ADD CONSTRAINT answer_pkey PRIMARY KEY (person, key);
+
 ALTER TABLE ONLY mutirao_secret.attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (kind, key);
 
@@ -1795,6 +1815,8 @@ CREATE INDEX upload_age ON mutirao.upload USING btree (begun_at);
 
 CREATE INDEX upload_file ON mutirao.upload USING btree (file, person) WHERE (file IS NOT NULL);
 
+CREATE INDEX answer_at ON mutirao_secret.answer USING btree (at);
+
 CREATE INDEX attempt_at ON mutirao_secret.attempt USING btree (at);
 
 CREATE INDEX session_made ON mutirao_secret.session USING btree (made_at);
@@ -1902,6 +1924,9 @@ ALTER TABLE ONLY mutirao.version
 
 ALTER TABLE ONLY mutirao.webhook
     ADD CONSTRAINT webhook_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao_secret.answer
+    ADD CONSTRAINT answer_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao_secret.password
     ADD CONSTRAINT password_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);

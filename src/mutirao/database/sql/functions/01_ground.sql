@@ -74,7 +74,10 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('too_many_attempts',   'MU286', 'too many have tried to sign in and failed: there is a time to wait'),
   ('weak_password',       'MU287', 'a password is too short, too long, or the name'),
   ('not_signed_in',       'MU288', 'the session or token is unknown, has ended or was revoked'),
-  ('last_administrator',  'MU289', 'no enabled administrator would be left')
+  ('last_administrator',  'MU289', 'no enabled administrator would be left'),
+  ('key_reused',          'MU247', 'the Idempotency-Key was used for another request'),
+  ('key_under_way',       'MU248', 'the request of this Idempotency-Key is not answered yet'),
+  ('shown_once',          'MU249', 'the answer to the request of this Idempotency-Key held a secret')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void

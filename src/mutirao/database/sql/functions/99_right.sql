@@ -28,6 +28,8 @@ insert into mutirao.callable (function, level) values
   ('extend_deadline', 'work'), ('set_settings', 'define'), ('set_reminders', 'define'), ('read_messages', 'work'), ('unread_messages', 'read'),
   ('put_webhook', 'define'), ('pause_webhook', 'define'), ('drop_webhook', 'define'), ('try_webhook', 'define'), ('retry_deliveries', 'define'), ('webhook_address', 'define'),
   ('take_deliveries', 'define'), ('end_delivery', 'define'),
+  ('recall_answer', 'work'), ('keep_answer', 'work'), ('check_see', 'read'), ('check_see_job', 'read'), ('check_see_flow', 'read'), ('startable', 'read'), ('stance', 'read'),
+  ('check_unchanged', 'work'), ('interests', 'read'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void

@@ -1,0 +1,70 @@
+"""`mutirao server`: the HTTP API and its events."""
+
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
+
+from mutirao.cli.logs import set_up_logs
+from mutirao.cli.observe import LogFormatOption, LogLevelOption, Wanted
+from mutirao.cli.options import Database
+from mutirao.cli.service import run_service, serve
+from mutirao.cli.session import open_engine
+from mutirao.database.engine import Engine
+from mutirao.people import first_administrator
+from mutirao.server.options import ServerOptions
+
+app = typer.Typer(add_completion=False)
+
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; 0.0.0.0: everywhere.")]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="The port to listen on; 0: a free one.")
+]
+Proxy = Annotated[
+    list[str] | None,
+    typer.Option("--proxy", metavar="ADDRESS", help="A proxy whose X-Forwarded headers are true. May be repeated."),
+]
+Origin = Annotated[
+    list[str] | None,
+    typer.Option("--origin", metavar="URL", help="Another origin whose pages may write. May be repeated."),
+]
+
+
+@app.command()
+def server(
+    host: Host = "127.0.0.1",
+    port: Port = 8321,
+    proxy: Proxy = None,
+    origin: Origin = None,
+    database: Database = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+) -> None:
+    """Serve the HTTP API until SIGTERM or Ctrl-C. Its description is at /api/openapi.json.
+
+    Example: mutirao server --host 0.0.0.0 --port 8321 --proxy 10.0.0.1
+    """
+    set_up_logs(log_format, log_level)
+    options = ServerOptions(host=host, port=port, proxies=tuple(proxy or ()), origins=tuple(origin or ()))
+    run_service(_serve(database, options, Wanted(log_format=log_format)))
+
+
+async def _serve(database: str | None, options: ServerOptions, wanted: Wanted) -> None:
+    from mutirao.server.service import Server  # noqa: PLC0415 half a second that other commands need not wait
+
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(open_engine(database, "server"))
+        served = Server(engine, options)
+        for line in await first_lines(engine):
+            wanted.say(line)
+        wanted.say(f"The server is ready: {served.url}/api/openapi.json; {engine}")
+        await serve([served], wanted.say)
+    wanted.say("Stopped.")
+
+
+async def first_lines(engine: Engine) -> list[str]:
+    """The first administrator is made when there is nobody, and shown once."""
+    made = await first_administrator(engine)
+    if made is None:
+        return []
+    return [f'There is nobody yet, so the administrator "{made.name}" was made. Password, shown once: {made.password}']

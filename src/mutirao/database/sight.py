@@ -1,0 +1,101 @@
+"""The engine as one person may see it: `engine.seen_by(person)`. What they may not see is not there for them.
+
+Who may see what is decided in sql/functions/39_actor.sql and 51_sight.sql.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mutirao.database.caller import Face
+from mutirao.database.explanation import Why
+from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.sql import query
+from mutirao.errors import RequestError
+from mutirao.model import Definition
+
+if TYPE_CHECKING:
+    from mutirao.database.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class SeenInstance(Instance):
+    """One run of a flow, as a person sees it.
+
+    `in_charge` is who steers it, `may_steer` whether the reader does; `revision` is the row of the trace that wrote its
+    state last: by it a change can say what it has seen.
+    """
+
+    in_charge: str | None = None
+    may_steer: bool = False
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFlow:
+    """A flow that a person may start."""
+
+    name: str
+    version: int
+    description: str | None
+    creator_role: str | None
+
+
+class Sight(Face):
+    """What one person sees."""
+
+    def __init__(self, engine: "Engine", person: int) -> None:
+        super().__init__(engine)
+        self._all = engine
+        self._person = person
+
+    async def instance(self, instance: int) -> SeenInstance:
+        found = await self._rows(SeenInstance, "seen_instance", {"actor": self._person, "id": instance})
+        if not found:
+            raise RequestError("unknown_instance", f"there is no instance {instance}")
+        return found[0]
+
+    async def instances(
+        self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
+    ) -> list[Instance]:
+        """A page of the instances they have had to do with, newest first."""
+        asked = {"actor": self._person, "flow": flow, "status": status, "before": before or 2**62, "limit": limit}
+        return await self._rows(Instance, "seen_instances", asked)
+
+    async def flows(self) -> list[SeenFlow]:
+        """The flows they may start."""
+        return await self._rows(SeenFlow, "seen_flows", {"actor": self._person})
+
+    async def definition(self, flow: str, version: int | None = None) -> Definition:
+        await self._check("check_see_flow", flow)
+        return await self._all.definition(flow, version)
+
+    async def trace(self, instance: int, *, after: int = 0, limit: int = 1000) -> list[TraceRow]:
+        """A page of what happened, oldest first: the rows after this one."""
+        await self._check("check_see", instance)
+        return await self._rows(TraceRow, "trace_page", {"instance": instance, "after": after, "limit": limit})
+
+    async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
+        await self._check("check_see", instance)
+        return await self._all.why(instance, task, at=at)
+
+    async def jobs(self, instance: int, *, after: int = 0, limit: int = 100) -> list[JobRecord]:
+        await self._check("check_see", instance)
+        return await self._all.jobs(instance, after=after, limit=limit)
+
+    async def job(self, job: int) -> JobRecord:
+        await self._check("check_see_job", job)
+        return await self._all.job(job)
+
+    async def check_unchanged(self, instance: int, seen: int) -> None:
+        """Refuse when it was changed since; inside of `engine.together()`, nobody changes it until that ends."""
+        await self._check("check_unchanged", instance, seen)
+
+    async def interests(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The persons and the roles whose hints concern them."""
+        async with self.connection() as connection:
+            row = await (await connection.execute(query("interests"), [self._person])).fetchone()
+        persons, roles = row or ([self._person], [])
+        return frozenset(persons), frozenset(roles)
+
+    async def _check(self, name: str, *values: Any) -> None:
+        await self._call(name, self._person, *values)

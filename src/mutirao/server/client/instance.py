@@ -1,0 +1,95 @@
+"""Instances, over HTTP."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from mutirao.database.explanation import Why
+from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.sight import SeenInstance
+from mutirao.model import Change
+from mutirao.server.client.noun import Noun
+
+
+class Instances(Noun):
+    async def create(  # noqa: PLR0913 all of them by name
+        self,
+        flow: str,
+        state: Change | None = None,
+        *,
+        instance_key: str | None = None,
+        in_charge: str | None = None,
+        policies: Mapping[str, Mapping[str, Any]] | None = None,
+        priority: int = 0,
+        at: datetime | None = None,
+        reason: str | None = None,
+        key: str | None = None,
+    ) -> SeenInstance:
+        """Start an instance. `instance_key` is the key that it keeps; `key` makes this request once."""
+        body = {
+            "flow": flow,
+            "state": state or {},
+            "key": instance_key,
+            "in_charge": in_charge,
+            "policies": policies,
+            "priority": priority,
+            "at": at,
+            "reason": reason,
+        }
+        return await self._http.send(SeenInstance, "POST", "/api/instances", body, key=key)
+
+    def all(
+        self,
+        *,
+        flow: str | None = None,
+        status: str | None = None,
+        everybody: bool = False,
+        where: str | None = None,
+        limit: int = 50,
+    ) -> AsyncIterator[Instance]:
+        """Those that you have had to do with, newest first; `limit` is how many are asked for at once."""
+        query = {"flow": flow, "status": status, "everybody": everybody, "where": where, "limit": limit}
+        return self._http.pages(Instance, "/api/instances", **query)
+
+    async def get(self, instance: int) -> SeenInstance:
+        return await self._http.get(SeenInstance, _path(instance))
+
+    def trace(self, instance: int, *, limit: int = 1000) -> AsyncIterator[TraceRow]:
+        """What happened, oldest first."""
+        return self._http.pages(TraceRow, f"{_path(instance)}/trace", limit=limit)
+
+    async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
+        return await self._http.get(list[Why], f"{_path(instance)}/why", task=task, at=at)
+
+    def jobs(self, instance: int, *, limit: int = 100) -> AsyncIterator[JobRecord]:
+        return self._http.pages(JobRecord, f"{_path(instance)}/jobs", limit=limit)
+
+    async def set(
+        self, instance: int, change: Change, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        """Correct attributes; with `seen`, only if nothing was changed since that revision."""
+        body = {"change": change, "reason": reason}
+        return await self._http.send(SeenInstance, "POST", f"{_path(instance)}/set", body, seen=seen)
+
+    async def repair(self, instance: int, change: Change | None = None, *, reason: str | None = None) -> SeenInstance:
+        return await self._steer(instance, "repair", {"change": change or {}, "reason": reason})
+
+    async def suspend(self, instance: int, *, reason: str | None = None) -> SeenInstance:
+        return await self._steer(instance, "suspend", {"reason": reason})
+
+    async def resume(self, instance: int, *, reason: str | None = None) -> SeenInstance:
+        return await self._steer(instance, "resume", {"reason": reason})
+
+    async def cancel(self, instance: int, *, reason: str | None = None) -> SeenInstance:
+        return await self._steer(instance, "cancel", {"reason": reason})
+
+    async def hand_over(self, instance: int, to: str, *, reason: str | None = None) -> SeenInstance:
+        """Put somebody else in charge."""
+        return await self._steer(instance, "hand_over", {"to": to, "reason": reason})
+
+    async def _steer(self, instance: int, act: str, body: dict[str, Any]) -> SeenInstance:
+        return await self._http.send(SeenInstance, "POST", f"{_path(instance)}/{act}", body)
+
+
+def _path(instance: int) -> str:
+    return f"/api/instances/{instance}"

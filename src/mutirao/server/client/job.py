@@ -1,0 +1,30 @@
+"""Jobs, over HTTP."""
+
+from collections.abc import AsyncIterator
+
+from mutirao.database.record import Backlog, JobRecord, WorkerRecord
+from mutirao.model import Change
+from mutirao.server.client.noun import Noun
+
+
+class Jobs(Noun):
+    def all(self, *, flow: str | None = None, status: str | None = None, limit: int = 100) -> AsyncIterator[JobRecord]:
+        """All jobs, oldest first; `limit` is how many are asked for at once."""
+        return self._http.pages(JobRecord, "/api/jobs", flow=flow, status=status, limit=limit)
+
+    async def get(self, job: int) -> JobRecord:
+        return await self._http.get(JobRecord, f"/api/jobs/{job}")
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._http.get(list[Backlog], "/api/jobs/backlog")
+
+    async def workers(self) -> list[WorkerRecord]:
+        return await self._http.get(list[WorkerRecord], "/api/jobs/workers")
+
+    async def retry(self, job: int, *, reason: str | None = None) -> None:
+        """Try a failed job again, with all its retries."""
+        await self._http.do("POST", f"/api/jobs/{job}/retry", {"reason": reason})
+
+    async def skip(self, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
+        """End a job as if it had succeeded, with the change given."""
+        await self._http.do("POST", f"/api/jobs/{job}/skip", {"change": change or {}, "reason": reason})

@@ -1,0 +1,137 @@
+"""Refusals as HTTP answers: RFC 9457 `application/problem+json`, with the stable code. Never a traceback."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from mutirao.errors import FlowError, MutiraoError, OperatorError, RequestError
+from mutirao.model.value import ENCODER
+from mutirao.server.status import STATUSES, retry_after, status_of
+
+log = logging.getLogger(__name__)
+
+MEDIA = "application/problem+json"
+_SHOWN_ERRORS = 20
+_LONGEST = 300
+
+
+class FieldError(BaseModel):
+    where: Annotated[str, Field(examples=["body.priority"])]
+    detail: Annotated[str, Field(examples=["Input should be a valid integer"])]
+
+
+class Problem(BaseModel):
+    """Why a request was refused; nothing has changed."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Annotated[str, Field(examples=["urn:mutirao:problem:item_taken"])]
+    title: Annotated[str, Field(examples=["Conflict"])]
+    status: Annotated[int, Field(examples=[409])]
+    detail: Annotated[str, Field(description="One line for people.", examples=['"clerk_1" holds work item 17'])]
+    code: Annotated[
+        str, Field(description="A word that programs may rely on: see docs/errors.md.", examples=["item_taken"])
+    ]
+    family: Annotated[
+        Literal["flow", "request", "operator"],
+        Field(description="Who must act: the author of a flow, whoever asks, or whoever runs the engine."),
+    ]
+    errors: Annotated[list[FieldError] | None, Field(description="What is wrong with which field.")] = None
+    changes: Annotated[
+        list[dict[str, Any]] | None, Field(description="What was changed since it was read, by whom and when.")
+    ] = None
+
+
+class Refused(RequestError):
+    """A refusal with a status of its own."""
+
+    def __init__(self, error: MutiraoError, status: int) -> None:
+        super().__init__(error.code, error.message)
+        self.details = error.details
+        self.status = status
+
+
+@contextmanager
+def named_by_address() -> Iterator[None]:
+    """Around what looks for a thing that the address names: that it is not there is no mistake of a definition."""
+    try:
+        yield
+    except FlowError as error:
+        if STATUSES.get(error.code) != HTTPStatus.NOT_FOUND:
+            raise
+        raise Refused(error, HTTPStatus.NOT_FOUND) from error
+
+
+def problem(error: MutiraoError, *, headers: dict[str, str] | None = None, **more: Any) -> Response:
+    """The answer to a request that is refused."""
+    status = error.status if isinstance(error, Refused) else status_of(error)
+    more = {**error.details, **more}
+    told: dict[str, Any] = {
+        "type": f"urn:mutirao:problem:{error.code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "family": _family(error),
+        **more,
+    }
+    wait = more.get("retry_after") or retry_after(error, status)
+    known = {**({"Retry-After": str(wait)} if wait else {}), **(headers or {})}
+    if status == HTTPStatus.UNAUTHORIZED:
+        known["WWW-Authenticate"] = 'Bearer realm="mutirao"'
+    return Response(ENCODER.encode(told), status, known, MEDIA)
+
+
+def _family(error: MutiraoError) -> str:
+    if isinstance(error, FlowError):
+        return "flow"
+    return "operator" if isinstance(error, OperatorError) else "request"
+
+
+def internal_error() -> Response:
+    """For what we did not foresee: the log has the rest."""
+    return problem(OperatorError("internal_error", "something went wrong here; the server's log tells what"))
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MutiraoError)  # noqa: S101 it is registered for these
+    if status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("%s %s: %s", request.method, request.url.path, error)
+    return problem(error)
+
+
+async def _wrong_fields(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    found = [
+        {"where": ".".join(str(part) for part in each["loc"])[:_LONGEST], "detail": str(each["msg"])[:_LONGEST]}
+        for each in error.errors()[:_SHOWN_ERRORS]
+    ]
+    first = found[0] if found else {"where": "body", "detail": "cannot be read"}
+    return problem(RequestError("wrong_body", f"{first['where']}: {first['detail']}"), errors=found)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """What the framework refuses by itself: a path or a method that is not there."""
+    assert isinstance(error, HTTPException)  # noqa: S101
+    path = request.url.path[:_LONGEST]
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            refused = RequestError("unknown_path", f"there is nothing at {path}; see /api/openapi.json")
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            refused = RequestError("wrong_method", f"{request.method} is not for {path}")
+        case _:
+            refused = RequestError("wrong_body", str(error.detail)[:_LONGEST])
+    return problem(refused, headers=dict(error.headers or {}))
+
+
+def tell_problems(app: FastAPI) -> None:
+    app.add_exception_handler(MutiraoError, _refusal)
+    app.add_exception_handler(RequestValidationError, _wrong_fields)
+    app.add_exception_handler(HTTPException, _http)

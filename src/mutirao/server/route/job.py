@@ -1,0 +1,47 @@
+"""Jobs: tasks under way."""
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Request, Response
+
+from mutirao.database.record import Backlog, JobRecord, WorkerRecord
+from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.need import Administrator, SignedIn
+from mutirao.server.route.parts import Number, Text, routes
+
+router = routes("job", "/jobs")
+
+JobStatus = Literal["ready", "running", "waiting", "held", "failed", "parked"]
+
+
+@router.get("", response_model=Page[JobRecord])
+async def page_of_jobs(
+    request: Request,
+    who: Administrator,
+    flow: Annotated[Text | None, Query(max_length=100)] = None,
+    status: JobStatus | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """All jobs, oldest first."""
+    after = decode_cursor(cursor, int) or 0
+    found = await who.engine.jobs(flow=flow, status=status, after=after, limit=limit + 1)
+    return page(request, found, limit, lambda each: each.id)
+
+
+@router.get("/backlog", response_model=list[Backlog])
+async def backlog(who: Administrator) -> Response:
+    """How many jobs of each task there are, and how long the oldest has waited."""
+    return answer(await who.engine.backlog())
+
+
+@router.get("/workers", response_model=list[WorkerRecord])
+async def workers(who: Administrator) -> Response:
+    """The workers of the last day, those that are alive first."""
+    return answer(await who.engine.workers())
+
+
+@router.get("/{job}", response_model=JobRecord)
+async def show(who: SignedIn, job: Number) -> Response:
+    """One job of an instance that you may see."""
+    return answer(await who.sight.job(job))

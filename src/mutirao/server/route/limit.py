@@ -1,0 +1,44 @@
+"""Limits on the jobs of a task: at once, per second, at once for each value of an attribute."""
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+from pydantic import Field
+
+from mutirao.database.record import LimitRecord
+from mutirao.model import Limit
+from mutirao.server.answer import answer, done
+from mutirao.server.need import Administrator
+from mutirao.server.route.parts import FlowName, Sent, Text, routes
+
+router = routes("flow", "")
+
+TaskName = Annotated[Text, Path(min_length=1, max_length=100, examples=["book_hotel"])]
+Most = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
+
+
+class LimitTo(Sent):
+    at_once: Most = 5
+    per_second: Annotated[float | None, Field(gt=0, le=1e6)] = None
+    per: Annotated[Text | None, Field(max_length=100, description="For each value of this attribute …")] = None
+    each: Annotated[Most, Field(description="… so many at once.")] = None
+
+
+@router.get("/limits", response_model=list[LimitRecord])
+async def limits(who: Administrator, flow: Annotated[Text | None, Query(max_length=100)] = None) -> Response:
+    """The limits in force, and how far they are used."""
+    return answer(await who.engine.limits(flow))
+
+
+@router.put("/flows/{flow}/tasks/{task}/limit", status_code=204)
+async def set_limit(who: Administrator, flow: FlowName, task: TaskName, body: LimitTo) -> Response:
+    """Limit the jobs of a task from now on, whatever its definition says."""
+    await who.engine.limit(flow, task, Limit(**body.model_dump()))
+    return done()
+
+
+@router.delete("/flows/{flow}/tasks/{task}/limit", status_code=204)
+async def free(who: Administrator, flow: FlowName, task: TaskName) -> Response:
+    """Let any number of them run."""
+    await who.engine.limit(flow, task, None)
+    return done()
