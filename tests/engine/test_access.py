@@ -184,6 +184,14 @@ async def test_twenty_failures_of_an_address_are_enough_and_keep_out_no_other(of
     await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.2")
 
 
+async def test_the_addresses_of_one_network_are_one(office: Engine) -> None:
+    for number in range(20):
+        await fail(office, f"nobody_{number}", times=1, address=f"2001:db8:1:2::{number:x}")
+    async with refused("too_many_attempts"):
+        await sign_in(office, "nobody", WRONG, address="2001:db8:1:2:ffff::1")
+    await fail(office, "nobody", times=1, address="2001:db8:1:3::1")
+
+
 async def test_of_many_who_try_at_once_no_more_are_let_through(office: Engine, clerk: int) -> None:
     assert clerk
     tried = await asyncio.gather(*(sign_in(office, "clerk_1", WRONG) for _ in range(20)), return_exceptions=True)

@@ -58,6 +58,18 @@ async def test_what_cannot_be_of_a_person_is_refused(office: Engine) -> None:
     assert [each.name for each in await office.persons.page(None)] == ["clerk_1"]
 
 
+@pytest.mark.parametrize("number", [0, -1, 2**31, 2**80])
+async def test_a_number_that_nobody_can_have_is_nobodys(office: Engine, number: int) -> None:
+    async with refused("unknown_person"):
+        await office.persons.get(None, number)
+    async with refused("unknown_person"):
+        await office.persons.disable(None, number)
+    async with refused("unknown_role"):
+        await office.roles.get(None, number)
+    async with refused("changed_meanwhile"):
+        await office.roles.change(None, "clerk", {"name": "king"}, revision=number)
+
+
 async def test_people_change_their_own_data_and_administrators_everybodys(office: Engine) -> None:
     clerk = await office.persons.add(None, "clerk_1")
     other = await office.persons.add(None, "clerk_2")

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 import mutirao
 from mutirao import Change, Flow, task
 from mutirao.database.sql import query
+from mutirao.people import authenticate_session, first_administrator, sign_in
 from mutirao.testing import run_until_quiet
 from mutirao.testing.database import TestServer
 
@@ -47,6 +48,8 @@ READING = [
     "select * from mutirao.task_ids('f')",
     "select mutirao.flow_document(version) from mutirao.flow",
     "select * from mutirao.instance i, mutirao.why(i.id)",
+    "select * from mutirao.persons(null)",
+    "select * from mutirao.roles(null)",
     query("load"),  # a clock or a worker with metrics needs no more than this
 ]
 WORKING = [
@@ -67,8 +70,17 @@ DEFINING = [
     "delete from g.wed_trig where cfinal",
     "select mutirao.create_flow('h')",
     'select mutirao.apply_flow(\'{"name": "k"}\')',
+    "select mutirao.add_person(null, 'clerk_' || random())",
+    "select mutirao.add_role(null, 'role_' || random())",
+    "select * from mutirao.begin_sign_in('nobody', null)",
 ]
 NEVER = [
+    "select * from mutirao_secret.password",
+    "select * from mutirao_secret.session",
+    "select * from mutirao_secret.token",
+    "insert into mutirao.member select r.id, 1 from mutirao.role r",
+    "update mutirao.person set disabled_at = null",
+    "select mutirao.give_back('{}', null, 'me', 'no reason')",
     "update mutirao.instance set status = 'open.exception'",
     "delete from mutirao.job",
     "insert into mutirao.granted values ('public', 'define')",
@@ -107,6 +119,15 @@ async def test_a_worker_works_and_defines_nothing(granted: Granted) -> None:
 
 async def test_a_definer_defines_and_touches_no_table(granted: Granted) -> None:
     await check(await granted("define"), READING + WORKING + DEFINING, NEVER)
+
+
+async def test_a_server_that_was_granted_define_lets_people_sign_in(granted: Granted) -> None:
+    definer = await granted("define")
+    async with mutirao.Engine(definer.url, upgrade=False) as server:
+        first = await first_administrator(server)
+        assert first is not None
+        came = await sign_in(server, first.name, first.password, address="192.0.2.1")
+        assert (await authenticate_session(server, came.secret)).is_administrator
 
 
 async def test_a_role_can_be_granted_less_than_it_had(granted: Granted, engine: Engine) -> None:

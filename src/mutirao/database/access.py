@@ -57,13 +57,14 @@ class TokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """What a session begins with; `verified` is the hash that the password had, `new_hash` the one to replace it."""
+    """What a session begins with: the challenge that was met, from where, and a hash of today if the old one is not."""
 
     challenge: Challenge
     name: str
+    origin: str | None
+    secret: bytes
     address: str | None
     agent: str | None
-    secret: bytes
     new_hash: str | None
 
 
@@ -74,14 +75,15 @@ class Access(Face):
         super().__init__(engine)
         self._persons = persons
 
-    async def begin_sign_in(self, name: str, address: str | None) -> Challenge:
-        [answer] = await self._rows(Challenge, "begin_sign_in", [name, address])
+    async def begin_sign_in(self, name: str, origin: str | None) -> Challenge:
+        """Count an attempt of this name from this origin, and answer what the password must meet."""
+        [answer] = await self._rows(Challenge, "begin_sign_in", [name, origin])
         return answer
 
     async def finish_sign_in(self, new: NewSession) -> int:
         """The number of the session."""
-        who = (new.challenge.person, new.challenge.hash, new.name, new.address)
-        return int(await self._call("finish_sign_in", *who, new.secret, new.agent, new.new_hash))
+        who = (new.challenge.person, new.challenge.hash, new.name, new.origin)
+        return int(await self._call("finish_sign_in", *who, new.secret, new.address, new.agent, new.new_hash))
 
     async def set_password(self, actor: int | None, person: int, password_hash: str, keep: int | None) -> None:
         await self._call("set_password", actor, person, password_hash, keep, self.name)

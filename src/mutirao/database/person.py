@@ -83,6 +83,16 @@ def checked_text(place: str, text: str) -> str:
     return text
 
 
+def is_number(number: int) -> bool:
+    """Whether it can be the number of a person or a role."""
+    return 0 < number < 2**31
+
+
+def seen(revision: int | None) -> int | None:
+    """A revision as the server takes it. One that is out of all bounds was never seen."""
+    return revision if revision is None or is_number(revision) else 0
+
+
 class Persons(Face):
     """The persons of an engine. A person is named by number or by name."""
 
@@ -102,7 +112,7 @@ class Persons(Face):
         return await self.get(actor, number)
 
     async def get(self, actor: int | None, person: int | str) -> PersonRecord:
-        named = {"named": person} if isinstance(person, str) else {"numbered": person}
+        named = {"named": person} if isinstance(person, str) else {"numbered": await self.number(person)}
         found = await self._persons(actor, room=1, **named)
         if not found:
             raise await self._unknown(person)
@@ -130,7 +140,7 @@ class Persons(Face):
         for text in change.values():
             checked_text("a person", str(text or ""))
         number = await self.number(person)
-        await self._call("change_person", actor, number, encode_plain(dict(change)).decode(), revision, self.name)
+        await self._call("change_person", actor, number, encode_plain(dict(change)).decode(), seen(revision), self.name)
         return await self.get(actor, number)
 
     async def away(
@@ -141,23 +151,25 @@ class Persons(Face):
         said = away or Away()
         substitute = None if said.substitute is None else await self.number(said.substitute)
         times = (said.from_at, away is not None, said.until_at)
-        await self._call("set_away", actor, number, *times, substitute, revision, self.name)
+        await self._call("set_away", actor, number, *times, substitute, seen(revision), self.name)
         return await self.get(actor, number)
 
     async def disable(self, actor: int | None, person: int | str, *, revision: int | None = None) -> PersonRecord:
         """Let them do nothing any more: sessions and tokens end, what they hold goes back to its role."""
         number = await self.number(person)
-        await self._call("disable_person", actor, number, revision, self.name)
+        await self._call("disable_person", actor, number, seen(revision), self.name)
         return await self.get(actor, number)
 
     async def enable(self, actor: int | None, person: int | str, *, revision: int | None = None) -> PersonRecord:
         number = await self.number(person)
-        await self._call("enable_person", actor, number, revision, self.name)
+        await self._call("enable_person", actor, number, seen(revision), self.name)
         return await self.get(actor, number)
 
     async def number(self, person: int | str) -> int:
         """The number of a person."""
         if isinstance(person, int):
+            if not is_number(person):
+                raise await self._unknown(person)
             return person
         found = await self._call("person_number", checked_text("a name", person))
         if found is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypedDict
 
 from mutirao.database.caller import Caller, Face
-from mutirao.database.person import Persons, checked_text
+from mutirao.database.person import Persons, checked_text, is_number, seen
 from mutirao.errors import RequestError
 from mutirao.model.name import suggest
 from mutirao.model.plain import encode_plain
@@ -45,9 +45,9 @@ class Roles(Face):
         return await self.get(actor, number)
 
     async def get(self, actor: int | None, role: int | str) -> RoleRecord:
-        named = {"named": role} if isinstance(role, str) else {"numbered": role}
-        if isinstance(role, str):
-            checked_text("a name", role)
+        named = (
+            {"named": checked_text("a name", role)} if isinstance(role, str) else {"numbered": await self.number(role)}
+        )
         found = await self._rows(RoleRecord, "roles", {"actor": actor, "named": None, "numbered": None, **named})
         if not found:
             raise await self._unknown(role)
@@ -64,12 +64,12 @@ class Roles(Face):
         for text in change.values():
             checked_text("a role", str(text or ""))
         number = await self.number(role)
-        await self._call("change_role", actor, number, encode_plain(dict(change)).decode(), revision, self.name)
+        await self._call("change_role", actor, number, encode_plain(dict(change)).decode(), seen(revision), self.name)
         return await self.get(actor, number)
 
     async def remove(self, actor: int | None, role: int | str, *, revision: int | None = None) -> None:
         """Remove a role that no flow and no open work item needs."""
-        await self._call("remove_role", actor, await self.number(role), revision, self.name)
+        await self._call("remove_role", actor, await self.number(role), seen(revision), self.name)
 
     async def put(self, actor: int | None, role: int | str, persons: Sequence[int | str]) -> int:
         """Put persons into a role; answers how many were not in it."""
@@ -81,7 +81,11 @@ class Roles(Face):
 
     async def number(self, role: int | str) -> int:
         """The number of a role."""
-        return role if isinstance(role, int) else (await self.get(None, role)).id
+        if isinstance(role, str):
+            return (await self.get(None, role)).id
+        if not is_number(role):
+            raise await self._unknown(role)
+        return role
 
     async def _move(self, query: str, actor: int | None, role: int | str, persons: Sequence[int | str]) -> int:
         numbers = [await self._persons.number(person) for person in persons]

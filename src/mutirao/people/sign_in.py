@@ -5,6 +5,7 @@ the message nor in the time it takes.
 """
 
 from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from mutirao.database.access import Challenge, NewSession
 from mutirao.database.engine import Engine
@@ -40,9 +41,8 @@ async def sign_in(
     challenge = await _challenge(engine, name, password, address)
     new_hash = await hash_password(password) if is_outdated(challenge.hash or "") else None
     secret = new_session_secret()
-    await engine.access.finish_sign_in(
-        NewSession(challenge, name, _clean(address), _clean(agent), digest(secret), new_hash)
-    )
+    where = (_origin(address), digest(secret), _clean(address), _clean(agent))
+    await engine.access.finish_sign_in(NewSession(challenge, name, *where, new_hash))
     return SignedIn(secret, await authenticate_session(engine, secret))
 
 
@@ -87,7 +87,7 @@ async def first_administrator(engine: Engine, name: str = "administrator") -> Fi
 async def _challenge(engine: Engine, name: str, password: str, address: str | None) -> Challenge:
     """The challenge that this password meets."""
     known_as = name if len(name) <= _LONGEST_NAME and is_text(name) else ""
-    challenge = await engine.access.begin_sign_in(known_as, _clean(address))
+    challenge = await engine.access.begin_sign_in(known_as, _origin(address))
     if challenge.wait_until is not None:
         again = challenge.wait_until.strftime("%Y-%m-%d %H:%M:%S %Z")
         raise TooManyAttempts(
@@ -96,6 +96,15 @@ async def _challenge(engine: Engine, name: str, password: str, address: str | No
     if not await is_password(password, challenge.hash):
         raise RequestError("wrong_credentials", "name and password do not go together")
     return challenge
+
+
+def _origin(address: str | None) -> str | None:
+    """What failures are counted for: of an IPv6 address its /64, for whoever has one address of it has all of them."""
+    try:
+        parsed = ip_address(address or "")
+    except ValueError:
+        return _clean(address)
+    return str(IPv6Network((int(parsed), 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)
 
 
 def _clean(text: str | None) -> str | None:

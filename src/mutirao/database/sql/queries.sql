@@ -496,7 +496,7 @@ select mutirao.take_out_of_role(%s, %s, %s, %s)
 select person, hash, wait_until from mutirao.begin_sign_in(%s, %s)
 
 -- finish_sign_in: begins a session
-select mutirao.finish_sign_in(%s, %s, %s, %s, %s, %s, %s)
+select mutirao.finish_sign_in(%s, %s, %s, %s, %s, %s, %s, %s)
 
 -- set_password: replaces a password's hash and ends sessions
 select mutirao.set_password(%s, %s, %s, %s, %s)

@@ -93,7 +93,7 @@ begin atomic
   select format('task "%s" of flow "%s" is offered to it', t.name, f.name)
   from mutirao.rule x join mutirao.flow f on f.version = x.version join mutirao.task t on t.id = x.task where x.role = uses_of.role
   union all
-  select format('%s open work items are offered to it', count(*)) from mutirao.job j where j.role = uses_of.role having count(*) > 0
+  select case count(*) when 1 then 'an open work item is offered to it' else format('%s open work items are offered to it', count(*)) end from mutirao.job j where j.role = uses_of.role having count(*) > 0
   union all
   select format('instances of an old version of flow "%s" are open, whose task "%s" is offered to it', f.name, t.name)
   from mutirao.rule x join mutirao.task t on t.id = x.task join mutirao.flow f on f.id = t.flow and f.version <> x.version
@@ -111,6 +111,7 @@ begin
   perform mutirao.lock_people();
   r := mutirao.lock_role(role);
   perform mutirao.check_revision(format('role "%s"', r.name), r.revision, revision, r.changes);
+  perform from mutirao.role x where x.id = r.id for update;  -- waits for whoever puts a flow in place that names it
   uses := array(select * from mutirao.uses_of(role));
   if r.name = 'administrator' then
     perform mutirao.refuse('wrong_call', 'the role "administrator" is always there');

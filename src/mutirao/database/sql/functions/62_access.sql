@@ -10,23 +10,26 @@ comment on function mutirao.hours(text) is 'A setting in hours. In plpgsql, whic
 
 create or replace function mutirao.clock_access(room int, out done int, out next_at timestamptz)
 language plpgsql as $$
+declare
+  now_at timestamptz := mutirao.now();
+  idle_since timestamptz := now_at - mutirao.hours('session_idle_hours');
+  made_before timestamptz := now_at - mutirao.hours('session_hours');
 begin
   with old as (
-    select s.id from mutirao_secret.session s
-    where s.seen_at < mutirao.now() - mutirao.hours('session_idle_hours') or s.made_at < mutirao.now() - mutirao.hours('session_hours') limit room for update skip locked),
+    select s.id from mutirao_secret.session s where s.seen_at < idle_since or s.made_at < made_before limit room for update skip locked),
   swept as (delete from mutirao_secret.session s using old o where s.id = o.id returning 1)
   select count(*) into done from swept;
   with old as (
-    select a.kind, a.key from mutirao_secret.attempt a where a.at < mutirao.now() - interval '15 minutes' limit room for update skip locked),
+    select a.kind, a.key from mutirao_secret.attempt a where a.at < now_at - interval '15 minutes' limit room for update skip locked),
   swept as (delete from mutirao_secret.attempt a using old o where a.kind = o.kind and a.key = o.key returning 1)
   select done + count(*) into done from swept;
   with old as (
-    select t.id from mutirao_secret.token t where t.expires_at < mutirao.now() - interval '30 days' limit room for update skip locked),
+    select t.id from mutirao_secret.token t where t.expires_at < now_at - interval '30 days' limit room for update skip locked),
   swept as (delete from mutirao_secret.token t using old o where t.id = o.id returning 1)
   select done + count(*) into done from swept;
   done := done + (
     select coalesce(mutirao.give_back(array_agg(p.id), null, 'clock', 'disabled', waits => false), 0)
-    from mutirao.person p where p.disabled_at > mutirao.now() - interval '10 minutes');
+    from mutirao.person p where p.disabled_at > now_at - interval '10 minutes');
 end $$;
 comment on function mutirao.clock_access(int) is 'Forgets sessions and failed attempts that are over, and tokens a month after; gives back what somebody took while being disabled.';
 
@@ -51,12 +54,12 @@ end $$;
 comment on function mutirao.count_attempt(text, bytea, int) is 'Counts an attempt to sign in, or answers when the next may be made: so many within a quarter of an hour are allowed.';
 
 -- The refusal would undo the counting, so it is answered and not raised.
-create or replace function mutirao.begin_sign_in(name text, address text, out person int, out hash text, out wait_until timestamptz)
+create or replace function mutirao.begin_sign_in(name text, origin text, out person int, out hash text, out wait_until timestamptz)
 language plpgsql security definer as $$
 begin
   -- Always the address before the name. One that has to wait counts against no name: or it could keep everybody out.
-  if address is not null then
-    wait_until := mutirao.count_attempt('address', sha256(convert_to(address, 'UTF8')), 20);
+  if origin is not null then
+    wait_until := mutirao.count_attempt('address', sha256(convert_to(origin, 'UTF8')), 20);
   end if;
   if wait_until is null then
     wait_until := mutirao.count_attempt('name', sha256(convert_to(name, 'UTF8')), 5);
@@ -69,16 +72,16 @@ end $$;
 comment on function mutirao.begin_sign_in(text, text) is
   'Somebody tries to sign in. Answers the hash that the password must have, null for whoever cannot sign in; or until when to wait, after too many attempts.';
 
-create or replace function mutirao.forget_attempts(name text, address text) returns void
+create or replace function mutirao.forget_attempts(name text, origin text) returns void
 language sql as $$
   -- Of the address only this attempt: or whoever has an account could try those of others for ever.
-  update mutirao_secret.attempt a set times = a.times[:cardinality(a.times) - 1] where a.kind = 'address' and a.key = sha256(convert_to(address, 'UTF8'));
+  update mutirao_secret.attempt a set times = a.times[:cardinality(a.times) - 1] where a.kind = 'address' and a.key = sha256(convert_to(origin, 'UTF8'));
   delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
 $$;
-comment on function mutirao.forget_attempts(text, text) is 'The last attempt of this name from this address was none of a stranger.';
+comment on function mutirao.forget_attempts(text, text) is 'The last attempt of this name from this origin was none of a stranger.';
 
 create or replace function mutirao.finish_sign_in(
-  person int, verified text, name text, address text, secret bytea, agent text default null, new_hash text default null) returns bigint
+  person int, verified text, name text, origin text, secret bytea, address text default null, agent text default null, new_hash text default null) returns bigint
 language plpgsql security definer as $$
 declare
   p mutirao.person := mutirao.lock_person(person);
@@ -87,14 +90,14 @@ begin
   if p.disabled_at is not null or not exists (select from mutirao_secret.password w where w.person = p.id and w.hash = verified) then
     perform mutirao.refuse('wrong_credentials', 'name and password do not go together');  -- changed in this very moment
   end if;
-  perform mutirao.forget_attempts(name, address);
+  perform mutirao.forget_attempts(name, origin);
   update mutirao_secret.password w set hash = new_hash where w.person = p.id and new_hash is not null;
   update mutirao.person x set seen_at = mutirao.now() where x.id = p.id;
   insert into mutirao_secret.session as s (person, hash, address, agent, made_at, seen_at)
   values (p.id, secret, left(address, 200), left(agent, 500), mutirao.now(), mutirao.now()) returning s.id into session;
   return session;
 end $$;
-comment on function mutirao.finish_sign_in(int, text, text, text, bytea, text, text) is
+comment on function mutirao.finish_sign_in(int, text, text, text, bytea, text, text, text) is
   'The password had the hash that begin_sign_in answered: a session begins. new_hash replaces one with parameters of yesterday.';
 
 ---------------------------------------------------------------------------------------------------------------- passwords
