@@ -28,6 +28,7 @@ from mutirao.database.access import Access
 from mutirao.database.address import Address, resolve
 from mutirao.database.answer import Answers
 from mutirao.database.array import texts
+from mutirao.database.charge import Charges
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.explanation import Why
 from mutirao.database.file import Files
@@ -55,6 +56,7 @@ from mutirao.database.sight import Sight
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
 from mutirao.database.together import joined, joining, part_of
+from mutirao.database.worklist import Worklists
 from mutirao.errors import FlowError, OperatorError, RequestError
 from mutirao.model import Change, Definition, Limit, encode_document, from_document
 from mutirao.model.name import suggest
@@ -109,6 +111,8 @@ class Engine(KeepCalls):
         self.schedules = Schedules(self)
         self.persons = Persons(self)
         self.roles = Roles(self, self.persons)
+        self.worklists = Worklists(self, self.persons)
+        self.charges = Charges(self, self.persons)
         self.library = Library(self)
         self.access = Access(self, self.persons)
         self.files = Files(self)

@@ -30,6 +30,7 @@ _DUTIES = (
     "schedules",
     "access",
     "files",
+    "items",
     "views",
     "answers",
 )

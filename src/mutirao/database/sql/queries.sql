@@ -566,6 +566,62 @@ select status, headers, content from mutirao.recall_answer(%s, %s, %s, %s)
 
 -- keep_answer: keeps what it was answered
 select mutirao.keep_answer(%s, %s, %s, %s, %s, %s, %s)
+-- worklist: a page of the items that a person may do or holds
+select (item).*, cursor from mutirao.worklist(%s, %s::jsonb, %s, %s)
+
+-- worklist_counts: how many there are, by role and flow
+select role, flow, ready, running, overdue from mutirao.worklist_counts(%s)
+
+-- item_view: one work item in full
+select (item).*, inputs, outputs, in_charge, reminders, v.comments as all_comments, attachments, story from mutirao.item_view(%s, %s) v
+
+-- select_item: a person takes a work item
+select mutirao.select_item(%s, %s, %s)
+
+-- claim_next: a person takes the next one
+select job, attempt from mutirao.claim_next(%s, %s::jsonb, %s)
+
+-- return_item: gives a work item back undone
+select mutirao.return_item(%s, %s, %s)
+
+-- finish_item: finishes a work item, by what it writes or as failed
+select outcome, code, message from mutirao.finish_item(%s, %s, %s, %s::jsonb, %s)
+
+-- delegate_item: offers a work item to one other person
+select mutirao.delegate_item(%s, %s, %s, %s)
+
+-- insert_item: puts a work item into somebody's list
+select mutirao.insert_item(%s, %s, %s)
+
+-- remove_item: takes it out
+select mutirao.remove_item(%s, %s, %s)
+
+-- move_item: puts an item before another one, or after it
+select mutirao.move_item(%s, %s, %s, %s)
+
+-- exchange_items: lets two items change places
+select mutirao.exchange_items(%s, %s, %s)
+
+-- add_comment: says something about an instance or an item
+select mutirao.add_comment(%s, %s, %s, %s)
+
+-- comments: what was said
+select id, job, task, author, text, at from mutirao.comments(%s, %s, %s, %s, %s)
+
+-- remove_comment: takes a comment back
+select mutirao.remove_comment(%s, %s)
+
+-- save_filter: keeps a filter under a name
+select mutirao.save_filter(%s, %s, %s::jsonb)
+
+-- filters: those that a person has saved
+select name, filter, saved_at from mutirao.filters(%s)
+
+-- rename_filter: gives one another name
+select mutirao.rename_filter(%s, %s, %s)
+
+-- drop_filter: forgets one
+select mutirao.drop_filter(%s, %s)
 
 -- check_see: refuses whoever may not see an instance
 select mutirao.check_see(%s, %s)
@@ -620,3 +676,19 @@ select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by 
 
 -- listen_people: hears whose worklists and messages have changed
 listen mutirao_people
+-- charged_instances: those that a person is in charge of
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
+from mutirao.charged_instances(%s, %s, %s, %s) i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version order by i.id desc
+
+-- create_instance: a person starts an instance
+select mutirao.create_instance(%s, %s, %s::jsonb, %s, %s::jsonb, %s, %s, %s::timestamptz, %s)
+
+-- steer_instance: a person suspends, resumes, cancels, sets or repairs an instance
+select mutirao.steer_instance(%s, %s, %s, %s::jsonb, %s)
+
+-- steer_job: a person retries or skips a job
+select mutirao.steer_job(%s, %s, %s, %s::jsonb, %s)
+
+-- hand_over: puts somebody else in charge
+select mutirao.hand_over(%s, %s, %s, %s)

@@ -154,6 +154,50 @@ CREATE TYPE mutirao.instance_status AS ENUM (
     'closed.aborted'
 );
 
+CREATE TYPE mutirao.item_filter AS (
+	sort text,
+	descending boolean,
+	status text,
+	flow integer,
+	tasks integer[],
+	role integer,
+	instances bigint[],
+	priority integer,
+	due_before timestamp with time zone,
+	words text,
+	word_tasks integer[],
+	word_instance bigint,
+	lookups jsonb
+);
+
+COMMENT ON TYPE mutirao.item_filter IS 'What is wanted of a worklist, as numbers. words: in the names or descriptions of word_tasks, or in a key, or word_instance itself. lookups: searchable values that too many instances have to name them all.';
+
+CREATE TYPE mutirao.item_row AS (
+	job bigint,
+	instance bigint,
+	key text,
+	flow text,
+	task text,
+	description text,
+	kind text,
+	role text,
+	status text,
+	holder text,
+	attempt bigint,
+	priority integer,
+	arrived_at timestamp with time zone,
+	finish_by timestamp with time zone,
+	size bigint,
+	application text,
+	disconnected boolean,
+	locked boolean,
+	alone boolean,
+	instead_of text,
+	comments bigint
+);
+
+COMMENT ON TYPE mutirao.item_row IS 'A work item as a list shows it. attempt: only for whoever holds it. alone: offered to one person. instead_of: the one who is away, if it is theirs.';
+
 CREATE TYPE mutirao.job_status AS ENUM (
     'ready',
     'waiting',
@@ -861,6 +905,29 @@ CREATE TABLE mutirao.charge (
 
 COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
 
+CREATE TABLE mutirao.invited (
+    person integer NOT NULL,
+    job bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.invited IS 'Work items that somebody put into this person''s list as well.';
+
+CREATE TABLE mutirao.participation (
+    instance bigint NOT NULL,
+    task integer DEFAULT 0 NOT NULL,
+    person integer NOT NULL,
+    job bigint,
+    attempt bigint,
+    did bigint,
+    did_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoever created it or was in charge (task 0), held an item of a task, or did one (did_at).';
+
+COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
+
+COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
+
 CREATE TABLE mutirao_secret.session (
     id bigint NOT NULL,
     person integer NOT NULL,
@@ -961,29 +1028,6 @@ COMMENT ON TABLE mutirao.ordering IS 'The relative order of two flows: whichever
 
 COMMENT ON COLUMN mutirao.ordering.pairs IS 'A list of [task of the first, task of the second].';
 
-CREATE TABLE mutirao.invited (
-    person integer NOT NULL,
-    job bigint NOT NULL
-);
-
-COMMENT ON TABLE mutirao.invited IS 'Work items that somebody put into this person''s list as well.';
-
-CREATE TABLE mutirao.participation (
-    instance bigint NOT NULL,
-    task integer DEFAULT 0 NOT NULL,
-    person integer NOT NULL,
-    job bigint,
-    attempt bigint,
-    did bigint,
-    did_at timestamp with time zone
-);
-
-COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoever created it or was in charge (task 0), held an item of a task, or did one (did_at).';
-
-COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
-
-COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
-
 CREATE TABLE mutirao.file_use (
     file bigint NOT NULL,
     instance bigint NOT NULL
@@ -1000,6 +1044,14 @@ CREATE TABLE mutirao.exported (
 );
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
+CREATE TABLE mutirao.place (
+    person integer NOT NULL,
+    job bigint NOT NULL,
+    rank numeric NOT NULL
+);
+
+COMMENT ON TABLE mutirao.place IS 'Where a person has moved an item to, in the order made by hand. An item that was never moved has its own number as its rank.';
 
 CREATE TABLE mutirao.key (
     flow integer NOT NULL,
@@ -1115,6 +1167,28 @@ CREATE TABLE mutirao.chunk (
 ALTER TABLE ONLY mutirao.chunk ALTER COLUMN content SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE mutirao.chunk IS 'The content of files and of uploads, which have numbers from one sequence. All but the last chunk of a file have 262,144 bytes.';
+
+CREATE TABLE mutirao.comment (
+    id bigint NOT NULL,
+    instance bigint NOT NULL,
+    job bigint,
+    task integer,
+    person integer NOT NULL,
+    text text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT comment_text_check CHECK (((text <> ''::text) AND (length(text) <= 10000)))
+);
+
+COMMENT ON TABLE mutirao.comment IS 'What persons say about an instance, or about one of its work items.';
+
+ALTER TABLE mutirao.comment ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.comment_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE mutirao.condition_allow (
     kind text NOT NULL,
@@ -1347,6 +1421,16 @@ CREATE TABLE mutirao.rotation (
 
 COMMENT ON TABLE mutirao.rotation IS 'Who was offered the last item of a task whose items go to each in turn.';
 
+CREATE TABLE mutirao.saved_filter (
+    person integer NOT NULL,
+    name text NOT NULL,
+    filter jsonb NOT NULL,
+    saved_at timestamp with time zone NOT NULL,
+    CONSTRAINT saved_filter_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON TABLE mutirao.saved_filter IS 'What a person wants to see of the worklist again and again.';
+
 CREATE TABLE mutirao.search (
     flow integer NOT NULL,
     name text NOT NULL,
@@ -1532,6 +1616,9 @@ ALTER TABLE ONLY mutirao.chunk
 ALTER TABLE ONLY mutirao.closed
     ADD CONSTRAINT closed_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.comment
+    ADD CONSTRAINT comment_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY mutirao.condition_allow
     ADD CONSTRAINT condition_allow_pkey PRIMARY KEY (kind, name);
 
@@ -1616,6 +1703,9 @@ ALTER TABLE ONLY mutirao.person
 ALTER TABLE ONLY mutirao.person
     ADD CONSTRAINT person_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.place
+    ADD CONSTRAINT place_pkey PRIMARY KEY (person, job);
+
 ALTER TABLE ONLY mutirao.program
     ADD CONSTRAINT program_pkey PRIMARY KEY (single);
 
@@ -1648,6 +1738,9 @@ ALTER TABLE ONLY mutirao.rotation
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_pkey PRIMARY KEY (version, task);
+
+ALTER TABLE ONLY mutirao.saved_filter
+    ADD CONSTRAINT saved_filter_pkey PRIMARY KEY (person, name);
 
 ALTER TABLE ONLY mutirao.schedule
     ADD CONSTRAINT schedule_pkey PRIMARY KEY (name);
@@ -1741,6 +1834,10 @@ CREATE INDEX child_parent ON mutirao.child USING btree (parent);
 
 CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
 
+CREATE INDEX comment_instance ON mutirao.comment USING btree (instance, id);
+
+CREATE INDEX comment_job ON mutirao.comment USING btree (job) WHERE (job IS NOT NULL);
+
 CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
 
 CREATE INDEX delivery_due ON mutirao.delivery USING btree (webhook, due_at) WHERE (due_at IS NOT NULL);
@@ -1763,15 +1860,15 @@ CREATE INDEX item_alert ON mutirao.job USING btree (alert_at) WHERE (alert_at IS
 
 CREATE INDEX item_arrival ON mutirao.job USING btree (role, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_deadline ON mutirao.job USING btree (role, finish_by, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
+CREATE INDEX item_deadline ON mutirao.job USING btree (role, COALESCE(finish_by, 'infinity'::timestamp with time zone), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
 CREATE INDEX item_held ON mutirao.job USING btree (person, id) WHERE ((person IS NOT NULL) AND (status = 'running'::mutirao.job_status));
 
 CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, id) WHERE ((offered_to IS NOT NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_priority ON mutirao.job USING btree (role, priority DESC, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
+CREATE INDEX item_priority ON mutirao.job USING btree (role, ((- priority)), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
-CREATE INDEX item_size ON mutirao.job USING btree (role, size, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
+CREATE INDEX item_size ON mutirao.job USING btree (role, COALESCE(size, (0)::bigint), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
@@ -1804,6 +1901,8 @@ CREATE INDEX participation_person ON mutirao.participation USING btree (person, 
 CREATE INDEX person_disabled ON mutirao.person USING btree (disabled_at) WHERE (disabled_at IS NOT NULL);
 
 CREATE INDEX person_substitute ON mutirao.person USING btree (substitute) WHERE (substitute IS NOT NULL);
+
+CREATE INDEX place_job ON mutirao.place USING btree (job);
 
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 
@@ -1847,6 +1946,9 @@ ALTER TABLE ONLY mutirao.batch_refusal
 ALTER TABLE ONLY mutirao.charge
     ADD CONSTRAINT charge_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
+ALTER TABLE ONLY mutirao.comment
+    ADD CONSTRAINT comment_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
 ALTER TABLE ONLY mutirao.delivery
     ADD CONSTRAINT delivery_message_fkey FOREIGN KEY (message) REFERENCES mutirao.message(id) ON DELETE CASCADE;
 
@@ -1883,6 +1985,9 @@ ALTER TABLE ONLY mutirao.participation
 ALTER TABLE ONLY mutirao.person
     ADD CONSTRAINT person_substitute_fkey FOREIGN KEY (substitute) REFERENCES mutirao.person(id);
 
+ALTER TABLE ONLY mutirao.place
+    ADD CONSTRAINT place_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
 ALTER TABLE ONLY mutirao.recheck
     ADD CONSTRAINT recheck_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
 
@@ -1900,6 +2005,9 @@ ALTER TABLE ONLY mutirao.rule
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_version_fkey FOREIGN KEY (version) REFERENCES mutirao.version(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.saved_filter
+    ADD CONSTRAINT saved_filter_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.schedule
     ADD CONSTRAINT schedule_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

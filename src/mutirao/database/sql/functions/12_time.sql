@@ -214,7 +214,7 @@ end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
 language sql immutable
-return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'children', 'deadlines', 'messages', 'retention', 'schedules', 'access', 'views', 'files', 'answers'];
+return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'children', 'deadlines', 'messages', 'retention', 'schedules', 'access', 'items', 'views', 'files', 'answers'];
 
 create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
 language plpgsql security definer as $$

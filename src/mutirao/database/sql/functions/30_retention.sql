@@ -58,6 +58,7 @@ begin
   delete from mutirao.participation p where p.instance = any (instances);
   delete from mutirao.attachment a where a.instance = any (instances);
   perform mutirao.forget_uses(instances);
+  delete from mutirao.comment c where c.instance = any (instances);
   delete from mutirao.child c where c.parent = any (instances);
   delete from mutirao.message m where m.instance = any (instances);
   delete from mutirao.trace t where t.instance = any (instances);

@@ -50,28 +50,42 @@ comment on function mutirao.check_offers(int, int) is 'Refuses a version whose o
 
 ----------------------------------------------------------------------------------------------------------------- policies
 
--- Who is here comes before who is not; whoever is away or disabled gets nothing.
-create or replace function mutirao.least_loaded(role int) returns int
-language sql stable
-return (select p.id from mutirao.member m join mutirao.person p on p.id = m.person
-  where m.role = least_loaded.role and p.disabled_at is null and not mutirao.is_away(p)
-  order by not mutirao.is_here(p), mutirao.load_of(p.id), p.id limit 1);
+-- Who is here comes before who is not; whoever is away or disabled gets nothing. As if each item went to the one who has least, and then
+-- counted: those with least are filled up to one level, so that a thousand items cost little more than one.
+create or replace function mutirao.least_loaded(role int, items int) returns setof int
+language sql stable as $$
+  with able as (
+    select p.id, mutirao.is_here(p) as here from mutirao.member m join mutirao.person p on p.id = m.person
+    where m.role = least_loaded.role and p.disabled_at is null and not mutirao.is_away(p)),
+  loaded as (
+    select a.id, mutirao.load_of(a.id) as load from able a where a.here or not exists (select from able x where x.here)),
+  filled as (
+    select l.id, l.load, row_number() over w as n, sum(l.load) over w as together from loaded l window w as (order by l.load, l.id rows unbounded preceding)),
+  level as (
+    select ceil((items + max(f.together)) / max(f.n)) as top from filled f where f.n * f.load - f.together < items)
+  select f.id from filled f, level, generate_series(f.load, level.top::bigint - 1) g
+  order by g, f.id limit items
+$$;
+comment on function mutirao.least_loaded(int, int) is 'To whom of a role so many items go, one after another, so that each has about as many. None: there is nobody.';
 
--- Whoever offers an item of this task at the same time waits here for the other, and then goes one further.
-create or replace function mutirao.next_in_rotation(task int, role int) returns int
+-- Whoever offers an item of this task at the same time waits here for the other, and then goes on after it.
+create or replace function mutirao.in_rotation(task int, role int, items int) returns setof int
 language plpgsql as $$
 declare
   last int;
-  chosen int;
+  turns int[];
 begin
   insert into mutirao.rotation (task, person) values (task, 0) on conflict do nothing;
-  select r.person into last from mutirao.rotation r where r.task = next_in_rotation.task for update;
-  select p.id into chosen from mutirao.member m join mutirao.person p on p.id = m.person
-  where m.role = next_in_rotation.role and p.disabled_at is null and not mutirao.is_away(p)
-  order by p.id <= last, p.id limit 1;
-  update mutirao.rotation r set person = coalesce(chosen, last) where r.task = next_in_rotation.task;
-  return chosen;
+  select r.person into last from mutirao.rotation r where r.task = in_rotation.task for update;
+  turns := array(
+    select p.id from mutirao.member m join mutirao.person p on p.id = m.person
+    where m.role = in_rotation.role and p.disabled_at is null and not mutirao.is_away(p)
+    order by p.id <= last, p.id);
+  if turns = '{}' then return; end if;
+  update mutirao.rotation r set person = turns[(items - 1) % cardinality(turns) + 1] where r.task = in_rotation.task;
+  return query select turns[n % cardinality(turns) + 1] from generate_series(0, items - 1) n;
 end $$;
+comment on function mutirao.in_rotation(int, int, int) is 'To whom of a role the next so many items of a task go, each in turn. None: there is nobody.';
 
 create or replace function mutirao.who_did(instance bigint, flow int, task text) returns int
 language sql stable
@@ -84,55 +98,64 @@ return (select case when mutirao.is_away(p) then (select s.id from mutirao.perso
   from mutirao.person p where p.id = able.person and p.disabled_at is null);
 comment on function mutirao.able(int) is 'The person, or the substitute of one who is away; null: nobody can.';
 
--- One item after another: the second of a batch goes to somebody else than the first, once that has it.
-create or replace function mutirao.apply_policy(item bigint, policy jsonb) returns int
-language plpgsql as $$
-declare
-  j mutirao.job;
-  earlier int;
-  chosen int;
-begin
-  select * into strict j from mutirao.job x where x.id = item;
-  case policy ->> 'kind'
-    when 'least_loaded' then chosen := mutirao.least_loaded(j.role);
-    when 'round_robin' then chosen := mutirao.next_in_rotation(j.task, j.role);
-    when 'same_as' then chosen := mutirao.able(mutirao.who_did(j.instance, j.flow, policy ->> 'task'));
-    when 'not_as' then
-      earlier := mutirao.who_did(j.instance, j.flow, policy ->> 'task');
-      insert into mutirao.barred (person, job) select earlier, item where earlier is not null on conflict do nothing;
-    else null;
-  end case;
-  update mutirao.job x set offered_to = chosen where x.id = item and chosen is not null;
-  return chosen;
-end $$;
-comment on function mutirao.apply_policy(bigint, jsonb) is 'Picks the one person whom a policy offers an item to. Null: the whole role is, also where there is nobody to pick.';
+create or replace function mutirao.pick(items bigint[], task int, role int, policy jsonb) returns int[]
+language sql as $$
+  select case policy ->> 'kind'
+    when 'least_loaded' then array(select mutirao.least_loaded(role, cardinality(items)))
+    when 'round_robin' then array(select mutirao.in_rotation(task, role, cardinality(items)))
+    when 'same_as' then array(
+      select mutirao.able(mutirao.who_did(j.instance, j.flow, policy ->> 'task')) from unnest(items) with ordinality u(id, n) join mutirao.job j on j.id = u.id order by u.n)
+    else '{}' end
+$$;
+comment on function mutirao.pick(bigint[], int, int, jsonb) is 'The one person whom a policy offers each of these items of a task to. Null or none: the whole role, also where there is nobody to pick.';
+
+create or replace function mutirao.bar_whoever_did(items bigint[], task text) returns void
+language sql as $$
+  insert into mutirao.barred (person, job)
+  select w.person, w.id from (select j.id, mutirao.who_did(j.instance, j.flow, bar_whoever_did.task) as person from mutirao.job j where j.id = any (items)) w
+  where w.person is not null on conflict do nothing
+$$;
 
 -- Jobs for people have just become ready. Their instances are locked.
+--
+-- Items of one task go together, so what is the same for all of them is worked out once, and no join can be planned badly. In the order
+-- of the tasks: whoever takes turns in two of them waits for others in one order.
 create or replace function mutirao.offer_items(jobs bigint[]) returns void
 language plpgsql as $$
 declare
   at timestamptz := mutirao.now();
-  picky record;
+  alike record;
+  given text[];
+  files text[];
+  chosen int[];
   told int[] := '{}';
-  roles int[];
+  roles int[] := '{}';
 begin
   if jobs = '{}' then return; end if;
-  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, role = r.role,
-    finish_by = at + r.deadline, allowed = r.deadline, alert_at = mutirao.next_alert(at, at + r.deadline), size = mutirao.data_size(i.state, r)
-  from mutirao.instance i join mutirao.rule r on r.version = i.version
-  where j.id = any (jobs) and i.id = j.instance and r.task = j.task;
-  for picky in
-    select j.id, coalesce(c.policies -> t.name, r.offer -> 'policy') as policy
+  for alike in
+    select r.version, r.task, r.role, r.deadline, at + r.deadline as finish_by, r.inputs, coalesce(c.policies -> t.name, r.offer -> 'policy') as policy,
+      array_agg(j.id order by j.id) as items, mutirao.next_alert(at, at + r.deadline) as alert_at
     from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.rule r on r.version = i.version and r.task = j.task
     join mutirao.task t on t.id = j.task left join mutirao.charge c on c.instance = i.id
-    where j.id = any (jobs) and coalesce(c.policies -> t.name, r.offer -> 'policy') ->> 'kind' <> 'everyone' order by j.id
+    where j.id = any (jobs) group by r.version, r.task, policy order by r.task, r.version, policy
   loop
-    told := told || mutirao.apply_policy(picky.id, picky.policy);
+    select array_agg(a.name) filter (where a.type <> 'file'), array_agg(a.name) filter (where a.type = 'file') into given, files
+    from mutirao.attribute a where a.version = alike.version and (alike.inputs is null or a.name = any (alike.inputs));
+    chosen := mutirao.pick(alike.items, alike.task, alike.role, alike.policy);
+    update mutirao.job j set person = null, offered_to = u.person, reserved = null, transferred = null, role = alike.role, finish_by = alike.finish_by, allowed = alike.deadline,
+      alert_at = alike.alert_at, size = mutirao.data_size(i.state, given, files)
+    from unnest(alike.items, chosen) u(id, person), mutirao.instance i where j.id = u.id and i.id = j.instance;
+    if alike.policy ->> 'kind' = 'not_as' then
+      perform mutirao.bar_whoever_did(alike.items, alike.policy ->> 'task');
+    end if;
+    told := told || chosen;
+    if chosen = '{}' or array_position(chosen, null) is not null then
+      roles := roles || alike.role;
+    end if;
   end loop;
   if told <> '{}' then
     perform mutirao.tell_offered(jobs);
   end if;
-  select array_agg(distinct j.role) into roles from mutirao.job j where j.id = any (jobs) and j.offered_to is null;
   perform mutirao.hint(told, roles);
 end $$;
 comment on function mutirao.offer_items(bigint[]) is 'Offers work items that have just become ready: to whom, until when, and how large they are.';
@@ -147,8 +170,8 @@ $$;
 comment on function mutirao.hint(int[], int[]) is 'Tells the servers whose worklists and messages have changed: p<person> and r<role>, or * for all.';
 
 -- Files count with their content, everything else with its text.
-create or replace function mutirao.data_size(state jsonb, r mutirao.rule) returns bigint
-language sql stable
-return (select coalesce(sum(case a.type when 'file' then coalesce((state -> a.name ->> 'size')::bigint, 0) else octet_length(state ->> a.name) end), 0)
-  from mutirao.attribute a where a.version = r.version and (r.inputs is null or a.name = any (r.inputs)) and jsonb_typeof(state -> a.name) <> 'null');
-comment on function mutirao.data_size(jsonb, mutirao.rule) is 'The bytes of what whoever does a job is given.';
+create or replace function mutirao.data_size(state jsonb, given text[], files text[]) returns bigint
+language sql immutable
+return coalesce((select sum(octet_length(state ->> n)) from unnest(given) n), 0)
+  + case when files is null then 0 else coalesce((select sum((state -> n ->> 'size')::bigint) from unnest(files) n), 0) end;
+comment on function mutirao.data_size(jsonb, text[], text[]) is 'The bytes of what whoever does a job is given, in these attributes and files.';

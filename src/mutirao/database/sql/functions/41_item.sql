@@ -29,13 +29,13 @@ language sql as $$
 $$;
 comment on function mutirao.note_item(mutirao.job, text, text, jsonb) is 'Writes into the trace what somebody did with a work item.';
 
-create or replace function mutirao.refuse_item(j mutirao.job, actor int) returns void
+create or replace function mutirao.refuse_item(j mutirao.job, job bigint) returns void
 language plpgsql as $$
 declare
   i mutirao.instance;
 begin
   if j.id is null then
-    perform mutirao.refuse('unknown_job', 'the work item has ended');
+    perform mutirao.refuse('unknown_job', format('work item %s has ended, or its instance was cancelled', job));
   elsif j.status = 'running' then
     perform mutirao.refuse('item_taken', format('"%s" holds work item %s', (select p.name from mutirao.person p where p.id = j.person), j.id));
   end if;
@@ -44,6 +44,41 @@ begin
     perform mutirao.refuse('instance_suspended', format('instance %s is interrupted: its work items can be done when it is resumed', i.id));
   end if;
   perform mutirao.refuse('item_not_ready', format('work item %s is %s: it cannot be done at present', j.id, j.status));
+end $$;
+comment on function mutirao.refuse_item(mutirao.job, bigint) is 'Says why nobody can take this work item now; without a row, that it has ended.';
+
+create or replace function mutirao.is_disconnected(j mutirao.job) returns boolean
+language sql stable
+return coalesce((select (r.offer -> 'disconnected')::boolean from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance), false);
+comment on function mutirao.is_disconnected(mutirao.job) is 'Whether a work item may be done away from the engine.';
+
+-- The item is locked, so whoever delegated it or took it out of a list meanwhile is heard.
+create or replace function mutirao.check_take(p mutirao.person, j mutirao.job, lock boolean) returns void
+language plpgsql as $$
+begin
+  if j.status = 'ready' and not mutirao.may_do(p.id, j) then
+    perform mutirao.refuse('forbidden', format('work item %s is for the role "%s"%s', j.id, (select r.name from mutirao.role r where r.id = j.role),
+      case when j.offered_to is not null then ', and offered to somebody else' else '' end));
+  elsif lock and not mutirao.is_disconnected(j) then
+    perform mutirao.refuse('not_disconnected', format('work item %s may not be done away from the engine: its task does not allow it', j.id));
+  end if;
+end $$;
+
+-- The item is locked, and ready or theirs already.
+create or replace function mutirao.take_item(p mutirao.person, j mutirao.job, lock boolean) returns bigint
+language plpgsql as $$
+begin
+  update mutirao.job x set status = 'running', person = p.id, reserved = nullif(take_item.lock, false), worker = p.name, lease_until = 'infinity',
+    attempt = case when x.status = 'running' then x.attempt else nextval('mutirao.attempt_number') end
+  where x.id = j.id returning * into j;
+  insert into mutirao.participation as k (instance, task, person, job, attempt) values (j.instance, j.task, p.id, j.id, j.attempt)
+  on conflict on constraint participation_pkey do update set job = excluded.job, attempt = excluded.attempt;
+  perform mutirao.note_item(j, case when lock then 'lock' else 'select' end, mutirao.signed(p.name));
+  perform mutirao.hint(array[p.id, j.offered_to], array[j.role]);
+  if j.watched then
+    perform mutirao.reach(array[j.id], 'running');
+  end if;
+  return j.attempt;
 end $$;
 
 create or replace function mutirao.select_item(actor int, job bigint, lock boolean default false) returns bigint
@@ -54,30 +89,16 @@ declare
 begin
   if j.person = p.id and j.status = 'running' and coalesce(j.reserved, false) = lock then
     return j.attempt;  -- asked twice
-  elsif not mutirao.may_do(p.id, j) and j.person is distinct from p.id then
-    perform mutirao.refuse('forbidden', format('work item %s is for the role "%s"%s', job, (select r.name from mutirao.role r where r.id = j.role),
-      case when j.offered_to is not null then ', and offered to somebody else' else '' end));
-  elsif lock and not coalesce((select (r.offer -> 'disconnected')::boolean from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance), false) then
-    perform mutirao.refuse('not_disconnected', format('work item %s may not be done away from the engine: its task does not allow it', job));
-  end if;
-  if j.watched then
+  elsif j.watched then
     perform mutirao.lock_instance(j.instance);
   end if;
-  update mutirao.job x set status = 'running', person = p.id, reserved = nullif(select_item.lock, false), worker = p.name, lease_until = 'infinity',
-    attempt = case when x.status = 'running' then x.attempt else nextval('mutirao.attempt_number') end
-  where x.id = j.id and (x.status = 'ready' or x.status = 'running' and x.person = p.id) returning * into j;
+  select * into j from mutirao.job x where x.id = select_item.job and (x.status = 'ready' or x.status = 'running' and x.person = p.id) for update;
   if not found then
     select * into j from mutirao.job x where x.id = select_item.job;
-    perform mutirao.refuse_item(j, actor);
+    perform mutirao.refuse_item(j, job);
   end if;
-  insert into mutirao.participation as k (instance, task, person, job, attempt) values (j.instance, j.task, p.id, j.id, j.attempt)
-  on conflict on constraint participation_pkey do update set job = excluded.job, attempt = excluded.attempt;
-  perform mutirao.note_item(j, case when lock then 'lock' else 'select' end, mutirao.signed(p.name));
-  perform mutirao.hint(array[p.id], array[j.role]);
-  if j.watched then
-    perform mutirao.reach(array[j.id], 'running');
-  end if;
-  return j.attempt;
+  perform mutirao.check_take(p, j, lock);
+  return mutirao.take_item(p, j, lock);
 end $$;
 comment on function mutirao.select_item(int, bigint, boolean) is
   'A person takes a work item, and it leaves everybody else''s list; with lock, to do it away from the engine. Answers the attempt, which finishing must name.';
@@ -113,7 +134,7 @@ declare
   p mutirao.person := mutirao.actor(actor);
   j mutirao.job := mutirao.lock_item(actor, job);
 begin
-  if j.status <> 'running' or j.person <> p.id and not mutirao.may_steer(p.id, j.instance) then
+  if j.status <> 'running' or j.person <> all (mutirao.stands_for(p.id)) and not mutirao.may_steer(p.id, j.instance) then
     perform mutirao.refuse('item_not_held', format('work item %s is not yours to return: %s', job,
       case when j.status = 'running' then format('"%s" holds it', (select x.name from mutirao.person x where x.id = j.person)) else 'nobody holds it' end));
   end if;
@@ -121,7 +142,8 @@ begin
   perform mutirao.let_go(j, case when j.transferred then mutirao.heir(j) end);
   perform mutirao.tell_moved(j, p, null, reason);
 end $$;
-comment on function mutirao.return_item(int, bigint, text) is 'Whoever holds a work item gives it back, undone; the person in charge and administrators take it from them.';
+comment on function mutirao.return_item(int, bigint, text) is
+  'Whoever holds a work item gives it back, undone; their substitute while they are away, the person in charge and administrators take it from them.';
 
 --------------------------------------------------------------------------------------------------------------- finishing
 
@@ -139,8 +161,16 @@ begin
     code := 'item_finished';
     message := format('you have finished work item %s already, at %s', job, to_char(k.did_at, 'YYYY-MM-DD HH24:MI:SS TZ'));
   else
-    insert into mutirao.attachment (instance, job, task, person, kind, content, at)
-    values (k.instance, k.job, k.task, k.person, 'late_result', content, mutirao.now()) returning id into attachment;
+    if pg_column_size(content) > (select f.change_limit from mutirao.task t join mutirao.flow f on f.id = t.flow where t.id = k.task) then
+      perform mutirao.refuse('too_large', format('work item %s is not yours any more, and the result is too large to be kept', job));
+    end if;
+    -- Sent again, it takes the place of what was sent before.
+    update mutirao.attachment a set content = late_result.content, at = mutirao.now()
+    where a.instance = k.instance and a.job = k.job and a.person = k.person and a.kind = 'late_result' returning a.id into attachment;
+    if not found then
+      insert into mutirao.attachment (instance, job, task, person, kind, content, at)
+      values (k.instance, k.job, k.task, k.person, 'late_result', content, mutirao.now()) returning id into attachment;
+    end if;
     perform mutirao.use_files(k.instance, content -> 'change');
     select p.name into holder from mutirao.job j join mutirao.person p on p.id = coalesce(j.person, j.offered_to) where j.id = late_result.job;
     code := 'item_moved';
@@ -211,10 +241,10 @@ declare
   r mutirao.person := mutirao.actor(recipient);
   steers boolean := mutirao.may_steer(p.id, j.instance);
 begin
-  if not steers and not (j.person = p.id and j.status = 'running' or j.offered_to = p.id and j.status = 'ready') then
-    perform mutirao.refuse('forbidden', format('work item %s is not yours to delegate: hold it, or be in charge of instance %s', job, j.instance));
+  if not steers and not coalesce(case when j.status = 'running' then j.person else j.offered_to end = any (mutirao.stands_for(p.id)), false) then
+    perform mutirao.refuse('forbidden', format('work item %s is not yours to delegate: whoever holds it or is alone offered it may, and the person in charge of instance %s', job, j.instance));
   elsif j.status not in ('ready', 'running') then
-    perform mutirao.refuse_item(j, actor);
+    perform mutirao.refuse_item(j, job);
   elsif not steers and not exists (select from mutirao.member m where m.role = j.role and m.person = r.id) then
     perform mutirao.refuse('forbidden', format('"%s" is not in the role "%s": only the person in charge or an administrator may give it to others', r.name, (select x.name from mutirao.role x where x.id = j.role)));
   elsif exists (select from mutirao.barred b where b.person = r.id and b.job = j.id) then
@@ -226,6 +256,18 @@ begin
 end $$;
 comment on function mutirao.delegate_item(int, bigint, int, text) is 'Offers a work item to one other person alone.';
 
+create or replace function mutirao.policy_of(j mutirao.job) returns jsonb
+language sql stable
+return (select coalesce(c.policies -> t.name, r.offer -> 'policy')
+  from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task join mutirao.task t on t.id = j.task
+  left join mutirao.charge c on c.instance = i.id where i.id = j.instance);
+
+-- Or a person in charge could let themselves approve what they asked for.
+create or replace function mutirao.is_barred_by_policy(person int, j mutirao.job) returns boolean
+language sql stable
+return (select coalesce(p.policy ->> 'kind' = 'not_as' and mutirao.who_did(j.instance, j.flow, p.policy ->> 'task') = is_barred_by_policy.person, false)
+  from (select mutirao.policy_of(j) as policy offset 0) p);
+
 create or replace function mutirao.insert_item(actor int, job bigint, recipient int) returns void
 language plpgsql security definer as $$
 declare
@@ -234,6 +276,9 @@ declare
   r mutirao.person := mutirao.actor(recipient);
 begin
   perform mutirao.check_steer(p.id, j.instance);
+  if mutirao.is_barred_by_policy(r.id, j) and not mutirao.is_administrator(p.id) then
+    perform mutirao.refuse('forbidden', format('work item %s is not for whoever did "%s": only an administrator may give it to "%s"', job, mutirao.policy_of(j) ->> 'task', r.name));
+  end if;
   delete from mutirao.barred b where b.person = r.id and b.job = j.id;
   insert into mutirao.invited (person, job) values (r.id, j.id) on conflict do nothing;
   perform mutirao.note_item(j, 'insert', mutirao.signed(p.name), jsonb_build_object('to', r.name));
@@ -256,10 +301,11 @@ begin
   delete from mutirao.invited i where i.person = r.id and i.job = j.id;
   insert into mutirao.barred (person, job) values (r.id, j.id) on conflict do nothing;
   perform mutirao.note_item(j, 'remove', mutirao.signed(p.name), jsonb_build_object('from', r.name));
-  if j.person = r.id and j.status = 'running' or j.offered_to = r.id then
+  if j.person = r.id and j.status = 'running' or j.offered_to = r.id and j.status <> 'running' then
     perform mutirao.let_go(j, nullif(j.offered_to, r.id));
     perform mutirao.tell_moved(j, p, null, null);
   else
+    update mutirao.job x set offered_to = null where x.id = j.id and x.offered_to = r.id;  -- somebody else holds it
     perform mutirao.hint(array[r.id], null);
   end if;
 end $$;

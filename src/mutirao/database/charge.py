@@ -1,0 +1,102 @@
+"""Instances as persons have to do with them: they create, steer and hand them over. `engine.charges`.
+
+Every call names its actor first, the number of the person who acts. Creating needs the flow's creator role, steering
+the charge of the instance; administrators may do both. Whatever is done is in the trace, with who and why. What a person
+sees of instances is `engine.seen_by(person)`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from mutirao.database.caller import Caller, Face
+from mutirao.database.person import Persons, checked_text
+from mutirao.database.record import Instance
+from mutirao.model import Change
+from mutirao.model.offer import Policy
+from mutirao.model.plain import encode_plain
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """An instance that a person starts. They are in charge of it, unless somebody else is named.
+
+    `policies` say for single tasks whom their items are offered to, whatever the flow says. A key that the flow has an
+    instance for starts none. With a time to come, a clock starts it then.
+    """
+
+    flow: str
+    state: Change = field(default_factory=dict)
+    key: str | None = None
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    in_charge: int | str | None = None
+    priority: int = 0
+    at: datetime | None = None
+
+
+class Charges(Face):
+    """What persons do with instances. A recipient is named by number or by name."""
+
+    def __init__(self, engine: Caller, persons: Persons) -> None:
+        super().__init__(engine)
+        self._persons = persons
+
+    async def in_charge(
+        self, actor: int, *, is_open: bool | None = None, before: int | None = None, limit: int = PAGE
+    ) -> list[Instance]:
+        """The instances that the actor is in charge of, newest first: those before a number."""
+        return await self._rows(Instance, "charged_instances", [actor, is_open, before, limit])
+
+    async def create(self, actor: int, new: Creation, *, reason: str | None = None) -> int:
+        """Start an instance; answers its number."""
+        charged = None if new.in_charge is None else await self._persons.number(new.in_charge)
+        policies = {task: _policy(each) for task, each in new.policies.items()}
+        values = (new.flow, _plain(new.state), new.key, _plain(policies) if policies else None, charged)
+        return int(await self._call("create_instance", actor, *values, new.priority, new.at, reason))
+
+    async def suspend(self, actor: int, instance: int, *, reason: str | None = None) -> None:
+        """Interrupt it: what runs may finish, nothing else is done until it is resumed."""
+        await self._steer(actor, instance, "suspend", None, reason)
+
+    async def resume(self, actor: int, instance: int, *, reason: str | None = None) -> None:
+        await self._steer(actor, instance, "resume", None, reason)
+
+    async def cancel(self, actor: int, instance: int, *, reason: str | None = None) -> None:
+        """Stop it: what runs may finish, nothing else is done."""
+        await self._steer(actor, instance, "cancel", None, reason)
+
+    async def set(self, actor: int, instance: int, change: Change, *, reason: str | None = None) -> None:
+        """Correct attributes of an open instance."""
+        await self._steer(actor, instance, "set", change, reason)
+
+    async def repair(
+        self, actor: int, instance: int, change: Change | None = None, *, reason: str | None = None
+    ) -> None:
+        """Correct an instance that is an exception, and let its failed tasks fire again."""
+        await self._steer(actor, instance, "repair", change or {}, reason)
+
+    async def retry(self, actor: int, job: int, *, reason: str | None = None) -> None:
+        """Let a failed job be done again."""
+        await self._call("steer_job", actor, job, "retry", None, reason)
+
+    async def skip(self, actor: int, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
+        """End a job as if it had succeeded, with the change given."""
+        await self._call("steer_job", actor, job, "skip", _plain(change or {}), reason)
+
+    async def hand_over(self, actor: int, instance: int, recipient: int | str, *, reason: str | None = None) -> None:
+        """Put somebody else in charge of an open instance."""
+        await self._call("hand_over", actor, instance, await self._persons.number(recipient), reason)
+
+    async def _steer(self, actor: int, instance: int, act: str, change: Change | None, reason: str | None) -> None:
+        given = None if change is None else _plain(change)
+        await self._call("steer_instance", actor, instance, act, given, checked_text("a reason", reason or "") or None)
+
+
+def _plain(value: Mapping[str, object]) -> str:
+    return encode_plain(dict(value)).decode()
+
+
+def _policy(policy: Policy) -> dict[str, str]:
+    return {name: value for name, value in asdict(policy).items() if value is not None}
