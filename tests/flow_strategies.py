@@ -27,10 +27,13 @@ from mutirao.model import (
     Term,
 )
 from mutirao.model.check import MAX_TIMEOUT
+from mutirao.model.file import File, is_file_name
 from mutirao.model.task import MAX_BACKOFF
 
 # What takes long here is to think them out, beside other tests on the same cores.
-patient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+patient = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 conditions = text.filter(str.strip) | st.sampled_from(["true", "stage = 'new'"])
@@ -58,8 +61,12 @@ DEFAULTS: dict[AttributeType, st.SearchStrategy[Any]] = {
     "date": st.dates(),
     "timestamp": st.datetimes(datetime(1000, 1, 1), datetime(9000, 1, 1), timezones=zones | st.just(UTC)),  # noqa: DTZ001
     "json": json_values,
-    "file": st.fixed_dictionaries(
-        {"sha256": text, "name": text}, optional={"size": st.integers(0, 2**53), "media": text}
+    "file": st.builds(
+        File,
+        sha256=st.binary(min_size=32, max_size=32).map(bytes.hex),
+        name=st.sampled_from(["report.txt", 'a "quoted" name', "relatório.pdf", "back\\slash"]).filter(is_file_name),
+        size=st.integers(0, 2**53),
+        media=st.sampled_from(["text/plain", "application/octet-stream"]),
     ),
 }
 

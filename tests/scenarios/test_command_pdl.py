@@ -23,10 +23,7 @@ task Booking { type manual; role office; deadline 2 days; }
 FORMATTED = """\
 WORKFLOW Travel {  # trips
   CREATOR office;
-  STRING Stage {
-    VALUE "new";
-    SEARCHABLE;
-  }
+  STRING Stage { VALUE "new"; SEARCHABLE; }
   TASK Book: Booking {
     DEPENDS;
     OUT_CONTEXT Stage;

@@ -221,3 +221,9 @@ def test_what_an_automatic_task_does_not_use_is_a_warning(unused: str) -> None:
     [warning] = reading.findings.warnings
     assert warning.code == "pdl_unused"
     assert not reading.findings.errors
+
+
+def test_a_group_is_for_a_cooperative_task() -> None:
+    for kind, warnings in (("COOPERATIVE", 0), ("MANUAL", 1)):
+        reading = examine([Source("x", f"TASK M {{ TYPE {kind}; ROLE Clerk; USERS Paulo; }}")])
+        assert len(reading.findings.warnings) == warnings

@@ -40,6 +40,15 @@ def test_a_finding_is_a_line_with_its_place_the_source_and_a_caret() -> None:
     ]
 
 
+def test_what_would_steer_a_terminal_is_not_shown() -> None:
+    shown = only('TASK M { ROLE "\x1b[31m" "x"; } # \x1b[0m').shown()
+    assert "\x1b" not in shown
+
+
+def test_without_an_engine_a_missing_model_may_be_in_another_file() -> None:
+    assert "give the file that defines it as well" in only("WORKFLOW A { TASK b: Booking { } }").message
+
+
 def test_a_refusal_is_one_line_with_a_code_and_keeps_its_findings() -> None:
     with pytest.raises(PdlError, match=r"pdl_syntax: pdl:1:1: .* \(and 1 more\)") as refused:
         read_pdl("WORKFLO A { } TASKS B { }")
@@ -124,6 +133,8 @@ def test_form_is_refused_where_it_is_wrong(text: str, line: int, column: int, sa
         ("WORKFLOW A { INTEGER n { VALUE many; } TASK b { } }", "wrong_type", "VALUE of this INTEGER is written 5"),
         ("WORKFLOW A { INTEGER n { VALUE 99999999999999999999; } TASK b { } }", "wrong_type", "64 bits"),
         ('WORKFLOW A { DATE d { VALUE "tomorrow"; } TASK b { } }', "wrong_type", '"2031-12-24"'),
+        ('WORKFLOW A { FILE f { VALUE "{}"; } TASK b { } }', "wrong_type", "what the file store answered"),
+        (r'WORKFLOW A { FILE f { VALUE "{\"sha256\": \"x\", \"name\": \"/\", \"size\": 1}"; } TASK b { } }', "wrong_type", "file store"),
         ('WORKFLOW A { JSON j { VALUE "{"; } TASK b { } }', "wrong_type", "JSON in a text"),
         (f'WORKFLOW A {{ JSON j {{ VALUE "{"[" * 100_000}"; }} TASK b {{ }} }}', "wrong_type", "JSON in a text"),
         ("WORKFLOW Ação! { }".replace("!", "'"), "pdl_syntax", "'"),

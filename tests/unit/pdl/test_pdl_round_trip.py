@@ -28,7 +28,7 @@ _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[{}():;,]|->|[^\s{}():;,"]+')
 def meaning(text: str) -> Bundle:
     """What it defines, whether or not it could ever run."""
     findings = Findings()
-    reading = build([parse(Source("x", text))], {}, findings)
+    reading = build([parse(Source("x", text))], None, findings)
     assert not findings.errors, "\n".join(each.shown() for each in findings.errors)
     return reading.bundle
 
@@ -46,7 +46,7 @@ def test_what_is_printed_is_formatted(bundle: Bundle) -> None:
     assert format_text(Source("x", text)) == text
 
 
-@settings(patient, max_examples=50)
+@settings(patient, max_examples=30)
 @given(bundles(), st.data())
 def test_the_formatter_keeps_meaning_and_comments_and_changes_nothing_twice(
     bundle: Bundle, data: st.DataObject

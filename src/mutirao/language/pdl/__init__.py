@@ -44,7 +44,7 @@ def examine(sources: Iterable[Source], known: Inventory | None = None) -> Readin
             trees.append(parse(source))
         except PdlError as error:
             findings.found += error.findings
-    reading = build(trees, known.models if known else {}, findings)
+    reading = build(trees, known, findings)
     check(reading, known)
     return reading
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from lark import Token
 
+from mutirao.errors import RequestError
 from mutirao.language.pdl.clause import ATTRIBUTE_KEYWORDS
 from mutirao.language.pdl.finding import WrongError
 from mutirao.language.pdl.syntax import Clause
@@ -70,7 +71,7 @@ def _read_value(kind: AttributeType, clause: Clause) -> Any:
         case ((Token() as token,),):
             try:
                 return _VALUES.get(kind, _decoded)(kind, token)
-            except (MisfitError, ValueError, ArithmeticError, msgspec.DecodeError, RecursionError):
+            except (MisfitError, RequestError, ValueError, ArithmeticError, msgspec.DecodeError, RecursionError):
                 pass
     at = clause.keyword
     raise WrongError("wrong_type", f"VALUE of this {_KEYWORD_OF[kind]} is written {_EXAMPLES[kind]}", at)

@@ -1,6 +1,6 @@
 """Files to a bundle: task models, applications, flows and orderings, with everything that is wrong with them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -11,15 +11,17 @@ from mutirao.errors import FlowError
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import APPLICATION, TASK_MODEL
 from mutirao.language.pdl.finding import Findings, WrongError
-from mutirao.language.pdl.flow import FlowReader, warn_unused
+from mutirao.language.pdl.flow import FlowReader, KnownModels, warn_unused
 from mutirao.language.pdl.outermost import Outermost
 from mutirao.language.pdl.place import Places
 from mutirao.language.pdl.syntax import Block, Entry, Pair, Place, Tree
 from mutirao.language.pdl.task import kind_of
 from mutirao.language.pdl.value import name_of, text_of
-from mutirao.model import Application, Bundle, Definition, Ordering, TaskModel
+from mutirao.model import Application, Bundle, Definition, Inventory, Ordering, TaskModel
 
 _Made = TypeVar("_Made")
+
+_WITHOUT_ENGINE = "; give the file that defines it as well, or --database to look it up in an engine"
 
 
 @dataclass(slots=True)
@@ -32,8 +34,8 @@ class Reading:
     texts: dict[str, str]
 
 
-def build(trees: Iterable[Tree], models: Mapping[str, TaskModel], findings: Findings) -> Reading:
-    """Read the trees together: what one defines, all know. `models` are those that are in place already."""
+def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings) -> Reading:
+    """Read the trees together: what one defines, all know. What is in place already they know too, if it is given."""
     found = Outermost()
     for tree in trees:
         found.sort(Desk(tree, findings))
@@ -42,7 +44,8 @@ def build(trees: Iterable[Tree], models: Mapping[str, TaskModel], findings: Find
     applications = _named(found.applications, "application", places.applications)
     made = [_application(desk, block) for _, desk, block in applications]
     # One that is wrong itself is known nevertheless: its flows need not be told so as well.
-    known = dict(models) | {name: model or TaskModel(name=name) for name, model in own.items()}
+    named = {name: model or TaskModel(name=name) for name, model in own.items()}
+    known = KnownModels({**inventory.models, **named}) if inventory else KnownModels(named, _WITHOUT_ENGINE)
     flows = [_flow(desk, block, known, places) for desk, block in found.flows]
     orderings = [_ordering(desk, pair, block, places) for desk, pair, block in found.orderings]
     bundle = Bundle(
@@ -91,8 +94,7 @@ def _refuse_twin(desk: Desk, kind: str, name: Any, at: Token, places: dict[Any, 
 def _model(desk: Desk, block: Block) -> TaskModel | None:
     said = desk.said(block, TASK_MODEL)
     given = {"kind": kind_of(said.values)} | said.values
-    if given["kind"] == "automatic":
-        warn_unused(desk, said)
+    warn_unused(desk, said, given["kind"])
     return _make(desk, block, said, TaskModel, given)
 
 
@@ -115,7 +117,7 @@ def _make(desk: Desk, block: Block, said: Said, kind: Callable[..., _Made], give
         return None
 
 
-def _flow(desk: Desk, block: Block, models: Mapping[str, TaskModel], places: Places) -> Definition | None:
+def _flow(desk: Desk, block: Block, models: KnownModels, places: Places) -> Definition | None:
     try:
         name = name_of(block.heading[0])
         _refuse_twin(desk, "flow", name, block.heading[0], {each: at.name for each, at in places.flows.items()})

@@ -22,15 +22,15 @@ class Finding:
     def __str__(self) -> str:
         kind = "warning: " if self.is_warning else ""
         at = self.place
-        return f"{at.source.name}:{at.line}:{at.column}: {kind}{self.code}: {self.message}"
+        return _printable(f"{at.source.name}:{at.line}:{at.column}: {kind}{self.code}: {self.message}")
 
     def shown(self) -> str:
         """With the line that it is about, and a caret."""
-        lines = self.place.source.text.splitlines()
+        lines = self.place.source.text.split("\n")
         if self.place.line > len(lines):
             return str(self)
         left = max(self.place.column - _SHOWN_COLUMNS, 0)  # what is far to the right comes into sight
-        line = lines[self.place.line - 1][left : left + _SHOWN_COLUMNS + self.place.width]
+        line = _printable(lines[self.place.line - 1].rstrip()[left : left + _SHOWN_COLUMNS + self.place.width])
         ahead = "".join("\t" if each == "\t" else " " for each in line[: self.place.column - 1 - left])
         caret = "^" * max(min(self.place.width, len(line) - len(ahead)), 1)
         return f"{self}\n    {line}\n    {ahead}{caret}"
@@ -80,6 +80,11 @@ class Findings:
     def refuse(self) -> None:
         if self.errors:
             raise PdlError(self.errors)
+
+
+def _printable(text: str) -> str:
+    """What would steer a terminal is not sent to one."""
+    return "".join(each if each.isprintable() or each == "\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _in_order(found: list[Finding]) -> list[Finding]:

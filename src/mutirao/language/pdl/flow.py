@@ -20,6 +20,14 @@ from mutirao.model.name import suggest
 
 
 @dataclass(frozen=True, slots=True)
+class KnownModels:
+    """The task models that a flow may use; and what to do about one that is not among them."""
+
+    named: Mapping[str, TaskModel]
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _TaskHead:
     name: Token
     model: Token | None
@@ -29,7 +37,7 @@ class _TaskHead:
 class FlowReader:
     """Reads one WORKFLOW block."""
 
-    def __init__(self, desk: Desk, block: Block, models: Mapping[str, TaskModel]) -> None:
+    def __init__(self, desk: Desk, block: Block, models: KnownModels) -> None:
         self._desk = desk
         self._block = block
         self._models = models
@@ -120,10 +128,10 @@ class FlowReader:
         if head.model is None:
             return None
         name = text_of(head.model)
-        if name not in self._models:
-            text = f'there is no task model "{name}"{suggest(name, self._models)}'
-            raise WrongError("unknown_model", text, head.model)
-        return self._models[name]
+        if name not in self._models.named:
+            hint = suggest(name, self._models.named)
+            raise WrongError("unknown_model", f'there is no task model "{name}"{hint}{self._models.advice}', head.model)
+        return self._models.named[name]
 
     def _settings(self, head: _TaskHead, model: TaskModel | None, said: Said) -> dict[str, Any]:
         settings = model_settings(model) | said.values
@@ -135,9 +143,8 @@ class FlowReader:
             raise WrongError(
                 "flow_invalid", "a task starts by DEPENDS or by WHEN, not by both", said.clauses["when"].keyword
             )
-        if settings["kind"] == "automatic":
-            warn_unused(self._desk, said)
-        elif settings["role"] is None:
+        warn_unused(self._desk, said, settings["kind"])
+        if settings["kind"] != "automatic" and settings["role"] is None:
             at = said.clauses["kind"].keyword if "kind" in said.clauses else head.name
             raise WrongError("flow_invalid", f"a task for people ({settings['kind'].upper()}) needs a ROLE", at)
         return settings
@@ -162,11 +169,20 @@ class FlowReader:
             self._desk.wrong(code, f'there is no {kind} "{at}" in this flow{suggest(name, known)}', at)
 
 
-def warn_unused(desk: Desk, said: Said) -> None:
+def warn_unused(desk: Desk, said: Said, kind: str) -> None:
+    """What a task or model of this kind says for nothing; that a clause says none of it is no harm."""
     for each in OFFER_FIELDS:
-        if each in said.values and said.clauses[each].arguments and said.values[each] is not False:
-            word = said.clauses[each].keyword
+        if not said.values.get(each) or not said.clauses[each].arguments:
+            continue
+        word = said.clauses[each].keyword
+        if kind == "automatic":
             desk.warn("pdl_unused", f"{word.upper()} is not used: this task is AUTOMATIC, and no person does it", word)
+        elif each == "users" and kind != "cooperative":
+            desk.warn(
+                "pdl_unused",
+                f"USERS is not used: only a COOPERATIVE task has a group, and this is {kind.upper()}",
+                word,
+            )
 
 
 def _attribute_label(entry: Block | Clause) -> Token:

@@ -1,6 +1,7 @@
 """The formatter: one layout for all files. It changes no meaning, and keeps every comment.
 
-Keywords are in capitals, an arrow is `->`, a clause has its line, a block is indented by two. A comment stays at the end of
+Keywords are in capitals, an arrow is `->`, a clause has its line, as has an attribute that is short enough, and a block is
+indented by two. A comment stays at the end of
 its line or on lines of its own; one that stands inside of a clause moves before it. Between two entries at most one empty
 line is kept, and between definitions there is exactly one.
 """
@@ -73,6 +74,9 @@ class _Writer:
         match item.what:
             case Token() as comment:
                 self.lines += _comment_lines(comment, ahead)
+            case Block() as block if (line := self._in_one_line(block, ahead)) is not None:
+                self.lines.append(line)
+                self._write_behind(block.end)
             case Block() as block:
                 self.lines.append(f"{ahead}{_head(block)} {{")
                 self._write_behind(block.opening)
@@ -83,6 +87,15 @@ class _Writer:
                 self.lines += _clause(clause, ahead) if isinstance(clause, Clause) else [ahead + _pair(clause, ahead)]
                 self._write_behind(clause.end)
         return item
+
+    def _in_one_line(self, block: Block, ahead: str) -> str | None:
+        """An attribute has a line for itself, if it fits and there is no comment in it."""
+        is_commented = self._comments and _start(self._comments[-1]) < _start(block.end)
+        clauses = [_clause(each, "") for each in block.entries if isinstance(each, Clause)]
+        if block.keyword.upper() not in ATTRIBUTES or is_commented or len(clauses) < len(block.entries) or not clauses:
+            return None
+        line = f"{ahead}{_head(block)} {{ {' '.join(lines[0] for lines in clauses)} }}"
+        return line if len(line) <= WIDTH and all(len(lines) == 1 for lines in clauses) else None
 
     def _write_behind(self, end: Token) -> None:
         """Comments on the line that ends here stay on it."""
