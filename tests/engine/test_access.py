@@ -192,6 +192,15 @@ async def test_the_addresses_of_one_network_are_one(office: Engine) -> None:
     await fail(office, "nobody", times=1, address="2001:db8:1:3::1")
 
 
+async def test_an_ipv4_address_is_one_however_it_is_written(office: Engine) -> None:
+    for number in range(10):
+        await fail(office, f"nobody_{number}", times=1, address="192.0.2.1")
+        await fail(office, f"nobody_{number}", times=1, address="::ffff:192.0.2.1")
+    async with refused("too_many_attempts"):
+        await sign_in(office, "nobody", WRONG, address="192.0.2.1")
+    await fail(office, "nobody", times=1, address="::ffff:192.0.2.2")
+
+
 async def test_of_many_who_try_at_once_no_more_are_let_through(office: Engine, clerk: int) -> None:
     assert clerk
     tried = await asyncio.gather(*(sign_in(office, "clerk_1", WRONG) for _ in range(20)), return_exceptions=True)
@@ -321,6 +330,19 @@ async def test_changing_a_password_ends_all_other_sessions_and_no_token(office: 
     async with refused("wrong_credentials"):
         await sign_in(office, "clerk_1", PASSWORD)
     await sign_in(office, "clerk_1", "another long password")
+
+
+async def test_nobody_changes_their_own_password_without_the_old_one(office: Engine, clerk: int) -> None:
+    await office.roles.put(None, "administrator", [clerk])
+    for attempt in (set_password(office, clerk, clerk, WRONG), reset_password(office, clerk, "clerk_1")):
+        async with refused("forbidden", "with the old one in hand"):
+            await attempt
+    came = await sign_in(office, "clerk_1", PASSWORD)
+    await office.persons.change(None, clerk, {"name": "clerk_2"})
+    await office.persons.add(None, "clerk_1")
+    await set_password(office, None, "clerk_1", WRONG)
+    async with refused("wrong_credentials"):
+        await change_password(office, came.identity, WRONG, "another long password")
 
 
 async def test_disabling_ends_sessions_and_tokens(office: Engine, clerk: int) -> None:

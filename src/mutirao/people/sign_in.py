@@ -57,13 +57,17 @@ async def change_password(
 ) -> None:
     """Let somebody who knows their password have another; all their other sessions end, tokens stay."""
     check_password(identity.name, new)
-    await _challenge(engine, identity.name, old, address)
+    challenge = await _challenge(engine, identity.name, old, address)
+    if challenge.person != identity.person:  # renamed meanwhile, and somebody else has the name
+        raise _wrong()
     await engine.access.set_password(identity.person, identity.person, await hash_password(new), identity.session)
 
 
 async def set_password(engine: Engine, actor: int | None, person: int | str, password: str) -> None:
-    """Give somebody a password, as an administrator or the operator; all their sessions end, tokens stay."""
+    """Give somebody else a password, as an administrator or the operator; all their sessions end, tokens stay."""
     found = await engine.persons.get(actor, person)
+    if found.id == actor:  # or a session left open would be enough to take a person's place
+        raise RequestError("forbidden", "one's own password is changed with the old one in hand")
     check_password(found.name, password)
     await engine.access.set_password(actor, found.id, await hash_password(password), None)
 
@@ -94,8 +98,12 @@ async def _challenge(engine: Engine, name: str, password: str, address: str | No
             "too_many_attempts", f"too many have tried and failed: try again after {again}", challenge.wait_until
         )
     if not await is_password(password, challenge.hash):
-        raise RequestError("wrong_credentials", "name and password do not go together")
+        raise _wrong()
     return challenge
+
+
+def _wrong() -> RequestError:
+    return RequestError("wrong_credentials", "name and password do not go together")
 
 
 def _origin(address: str | None) -> str | None:
@@ -104,7 +112,9 @@ def _origin(address: str | None) -> str | None:
         parsed = ip_address(address or "")
     except ValueError:
         return _clean(address)
-    return str(IPv6Network((int(parsed), 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
+        return str(IPv6Network((int(parsed), 64), strict=False))
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def _clean(text: str | None) -> str | None:

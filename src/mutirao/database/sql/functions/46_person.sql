@@ -32,7 +32,7 @@ return length(line) between 1 and longest and line !~ '[\u0001-\u001f\u007f-\u00
   and line !~ '^[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]' and line !~ '[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]$';
 comment on function mutirao.is_line(text, int) is 'Whether a text is one line of so many printable characters at most, with no spaces around it.';
 
-create or replace function mutirao.check_person_or_role_name(what text, name text) returns void
+create or replace function mutirao.check_line_name(what text, name text) returns void
 language plpgsql as $$
 begin
   if name is null or not mutirao.is_line(name, 100) then
@@ -83,7 +83,7 @@ comment on function mutirao.note_change(int[], int[], text) is 'Notes that these
 create or replace function mutirao.check_person(p mutirao.person) returns void
 language plpgsql as $$
 begin
-  perform mutirao.check_person_or_role_name('person', p.name);
+  perform mutirao.check_line_name('person', p.name);
   if exists (select from mutirao.person x where x.name = p.name and x.id is distinct from p.id) then
     perform mutirao.refuse('name_taken', format('there is a person "%s" already', p.name));
   elsif not mutirao.is_line(p.full_name, 200) then

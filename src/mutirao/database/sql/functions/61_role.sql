@@ -23,7 +23,7 @@ end $$;
 create or replace function mutirao.check_role(r mutirao.role) returns void
 language plpgsql as $$
 begin
-  perform mutirao.check_person_or_role_name('role', r.name);
+  perform mutirao.check_line_name('role', r.name);
   if exists (select from mutirao.role x where x.name = r.name and x.id is distinct from r.id) then
     perform mutirao.refuse('name_taken', format('there is a role "%s" already%s', r.name,
       case when exists (select from mutirao.role x where x.name = r.name and x.removed_at is not null) then ', removed but spoken of by old versions of flows: add it to bring it back' else '' end));

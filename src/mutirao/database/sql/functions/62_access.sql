@@ -218,7 +218,7 @@ declare
   p mutirao.person := mutirao.actor(person);
   made bigint;
 begin
-  perform mutirao.check_person_or_role_name('token', name);
+  perform mutirao.check_line_name('token', name);
   perform mutirao.lock_person(person);
   if exists (select from mutirao_secret.token t where t.person = p.id and t.name = add_token.name) then
     perform mutirao.refuse('name_taken', format('"%s" has a token "%s" already: revoke it first', p.name, name));
