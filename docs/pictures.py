@@ -13,7 +13,7 @@ from mutirao.cli.cause import Picture
 from mutirao.cli.example import Travellers
 from mutirao.cli.story import story_table
 from mutirao.cli.tally import Tally
-from mutirao.cli.up import EXAMPLE, prepare
+from mutirao.cli.up import EXAMPLE, Shown, prepare
 from mutirao.database.engine import Engine
 from mutirao.database.story import tell
 from mutirao.testing import throwaway_engine
@@ -25,7 +25,9 @@ WATCHED = timedelta(seconds=12)
 async def watch_the_example(engine: Engine) -> None:
     """Let the example run for a while, then take a picture of its board and of one instance's story."""
     tally = Tally()
-    worker, board = await prepare(engine, EXAMPLE, tally, "embedded server in ~/.local/share/mutirao, database mutirao")
+    worker, board = await prepare(
+        engine, EXAMPLE, tally, Shown("embedded server in ~/.local/share/mutirao, database mutirao")
+    )
     travellers = Travellers(engine)
     services = [asyncio.create_task(service.run()) for service in (worker, travellers)]
     await asyncio.sleep(WATCHED.total_seconds())

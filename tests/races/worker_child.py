@@ -86,6 +86,7 @@ async def main(url: str, told: dict[str, Any]) -> None:
         threads=told.get("threads", 16),
         lease=timedelta(seconds=told.get("lease", 60)),
         clock=told.get("clock", True),
+        applications=told.get("applications", False),
     )
     async with Engine(url, upgrade=False, name=told["name"]) as engine:
         worker = Worker(engine, [Order, Waiting], options)

@@ -1,5 +1,6 @@
 """Arguments and options that the commands about flows, instances and jobs share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -75,6 +76,24 @@ JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's number.")]
 FlowAddresses = Annotated[
     list[str],
     typer.Argument(metavar="MODULE:FLOW", help="module:Flow, path/file.py:Flow, or a whole module or file."),
+]
+
+SomeFlowAddresses = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="MODULE:FLOW", help="module:Flow, path/file.py:Flow, or a whole module or file."),
+]
+
+RunsApplications = Annotated[
+    bool, typer.Option("--applications", help="Also run the programs of tasks whose application may run here.")
+]
+
+HostName = Annotated[
+    str | None, typer.Option("--host", metavar="NAME", help="What applications call this machine. Default: its name.")
+]
+
+ProgramsFolder = Annotated[
+    Path | None,
+    typer.Option("--programs", metavar="FOLDER", file_okay=False, exists=True, help="Run only what is in this folder."),
 ]
 
 FlowOption = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only of this flow.")]

@@ -3,11 +3,13 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
 
+from mutirao.cli.arguments import HostName, ProgramsFolder, RunsApplications
 from mutirao.cli.board import Board
 from mutirao.cli.example import TravelExample, Travellers
 from mutirao.cli.invocation import calling
@@ -30,6 +32,8 @@ app = typer.Typer(add_completion=False)
 
 EXAMPLE = Loaded((TravelExample,), tuple(TravelExample.handlers.values()))
 
+_OPTIONS = WorkerOptions(name="up", clock=False)
+
 _HINTS = ("instance list", "instance trace {last}", "db shell")
 _EXAMPLE_HINTS = (*_HINTS, "instance repair {stuck} destination=Lisbon")
 
@@ -47,6 +51,9 @@ def up(
     seconds: Annotated[
         float | None, typer.Option("--for", min=0, metavar="SECONDS", help="End after this. Default: at Ctrl-C.")
     ] = None,
+    applications: RunsApplications = False,
+    host: HostName = None,
+    programs: ProgramsFolder = None,
     metrics_port: MetricsPort = None,
     metrics_address: MetricsAddress = "127.0.0.1",
 ) -> None:
@@ -56,12 +63,22 @@ def up(
     """
     loaded = load_work(flows) if flows else EXAMPLE
     log_nothing()
-    again = calling(database)(shlex.join(["up", *(flows or [])]))
+    again = calling(database)(shlex.join(["up", *(flows or []), *(["--applications"] if applications else [])]))
     length = None if seconds is None else timedelta(seconds=seconds)
-    run_service(_up(loaded, database, length, again, Wanted(metrics_port, metrics_address)))
+    options = replace(_OPTIONS, applications=applications, host=host, programs=programs)
+    run_service(_up(loaded, Shown(again, database), length, options, Wanted(metrics_port, metrics_address)))
 
 
-async def _up(loaded: Loaded, database: str | None, length: timedelta | None, again: str, wanted: Wanted) -> None:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How the reader called what is shown: by which command, or where it is; and which database, if any."""
+
+    words: str
+    database: str | None = None
+
+
+async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: WorkerOptions, wanted: Wanted) -> None:
+    database = shown.database
     async with AsyncExitStack() as stack:
         observers = stack.enter_context(observing(wanted))
         engine = await stack.enter_async_context(open_engine(database))
@@ -69,7 +86,7 @@ async def _up(loaded: Loaded, database: str | None, length: timedelta | None, ag
         _say(f"Schema {schema().migrations[-1]}")
         with _step("Putting the flows in place"):
             tally = Tally()
-            worker, board = await prepare(engine, loaded, tally, str(engine), database, observers)
+            worker, board = await prepare(engine, loaded, tally, Shown(str(engine), database), options, observers)
         for observer in observers:
             observer.watch(engine, worker)
         _say("A worker and a clock are running.")
@@ -80,15 +97,15 @@ async def _up(loaded: Loaded, database: str | None, length: timedelta | None, ag
         watch.stops(services)
         await serve(services, say=_say)
     done = f"{counted(sum(tally.done.values()), 'job')} done, {counted(worker.failed, 'try', 'tries')} failed"
-    _say(f"Stopped; {done}. Nothing is lost: `{again}` goes on from here.")
+    _say(f"Stopped; {done}. Nothing is lost: `{shown.words}` goes on from here.")
 
 
 async def prepare(
     engine: Engine,
     loaded: Loaded,
     tally: Tally,
-    where: str,
-    database: str | None = None,
+    shown: Shown,
+    options: WorkerOptions = _OPTIONS,
     observers: Sequence[Observer] = (),
 ) -> tuple[Worker, Board]:
     """The worker for these flows, and the board that shows what it does."""
@@ -97,8 +114,8 @@ async def prepare(
     handlers = tally.counted(loaded.handlers)
     tasks = [(handler.flow, handler.task) for handler in handlers]
     hints = _EXAMPLE_HINTS if loaded is EXAMPLE else (_start_hint(loaded), *_HINTS)
-    worker = Worker(engine, [*loaded.flows, *handlers], WorkerOptions(name="up", clock=False), observers)
-    return worker, Board(where, tasks, tally, hints, calling(database))
+    worker = Worker(engine, [*loaded.flows, *handlers], options, observers)
+    return worker, Board(shown.words, tasks, tally, hints, calling(shown.database))
 
 
 def _start_hint(loaded: Loaded) -> str:

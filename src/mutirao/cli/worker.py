@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mutirao.cli.arguments import Databases, FlowAddresses
+from mutirao.cli.arguments import Databases, HostName, ProgramsFolder, RunsApplications, SomeFlowAddresses
 from mutirao.cli.logs import set_up_logs
 from mutirao.cli.observe import (
     LogFormatOption,
@@ -24,11 +24,13 @@ from mutirao.cli.output import counted, progress
 from mutirao.cli.rate import Rate
 from mutirao.cli.service import is_set_within, run_service, serve
 from mutirao.cli.session import open_engine
+from mutirao.cli.usage import misuse
 from mutirao.cli.workers import ListedCommand
 from mutirao.database.engine import Engine
 from mutirao.errors import FlowError
 from mutirao.language import Loaded, load
 from mutirao.worker import Worker, WorkerOptions
+from mutirao.worker.machine import Machine
 
 app = typer.Typer(add_completion=False)
 
@@ -40,7 +42,7 @@ _LOG_EVERY = timedelta(seconds=60)
 
 @app.command(cls=ListedCommand)
 def worker(
-    flows: FlowAddresses,
+    flows: SomeFlowAddresses = None,
     database: Databases = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Jobs at a time.")] = 400,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Blocking functions at a time.")] = 16,
@@ -49,6 +51,10 @@ def worker(
     ] = 60,
     name: Annotated[str | None, typer.Option("--name", help="Shown in the trace. Default: host and process.")] = None,
     no_clock: Annotated[bool, typer.Option("--no-clock", help="Another process keeps time.")] = False,
+    applications: RunsApplications = False,
+    host: HostName = None,
+    programs: ProgramsFolder = None,
+    processes: Annotated[int, typer.Option("--processes", min=1, help="Applications at a time.")] = 4,
     log_format: LogFormatOption = None,
     log_level: LogLevelOption = None,
     metrics_port: MetricsPort = None,
@@ -61,8 +67,20 @@ def worker(
 
     Example: mutirao worker travel.py:Travel --concurrency 50
     """
-    loaded = load_work(flows)
-    options = WorkerOptions(name, concurrency, threads, timedelta(seconds=lease), clock=not no_clock)
+    if not flows and not applications:
+        raise misuse("name the flows to work for, or say --applications")
+    loaded = load_work(flows) if flows else Loaded((), ())
+    options = WorkerOptions(
+        name,
+        concurrency,
+        threads,
+        timedelta(seconds=lease),
+        clock=not no_clock,
+        applications=applications,
+        host=host,
+        processes=processes,
+        programs=programs,
+    )
     set_up_logs(log_format, log_level)
     run_service(
         _work(loaded, database or [None], options, Wanted(metrics_port, metrics_address, otel, log_format=log_format))
@@ -86,7 +104,7 @@ async def _work(loaded: Loaded, databases: Sequence[str | None], options: Worker
             await _put_in_place(engine, loaded)
             for observer in observers:
                 observer.watch(engine, each)
-            wanted.say(f"{each.name} is ready for {_described(loaded)}; {engine}")
+            wanted.say(f"{each.name} is ready for {_described(loaded, options)}; {engine}")
         await serve([*workers, Counts(workers)], wanted.say)
     done, failed = sum(each.done for each in workers), sum(each.failed for each in workers)
     wanted.say(f"Stopped. {_counts(done, failed)}.")
@@ -105,11 +123,13 @@ def _counts(done: int, failed: int) -> str:
     return f"{done:,} done, {counted(failed, 'try', 'tries')} failed"
 
 
-def _described(loaded: Loaded) -> str:
+def _described(loaded: Loaded, options: WorkerOptions) -> str:
     tasks: dict[str, int] = {}
     for handler in loaded.handlers:
         tasks[handler.flow] = tasks.get(handler.flow, 0) + 1
-    return ", ".join(f"{flow} ({count} task{'s' if count > 1 else ''})" for flow, count in tasks.items())
+    flows = [f"{flow} ({count} task{'s' if count > 1 else ''})" for flow, count in tasks.items()]
+    programs = [f"applications of {Machine.here(options.host).host}"] if options.applications else []
+    return ", ".join([*flows, *programs])
 
 
 class Counts:

@@ -53,6 +53,7 @@ from mutirao.database.record import (
 from mutirao.database.role import Roles
 from mutirao.database.schedule import Schedules
 from mutirao.database.sight import Sight
+from mutirao.database.source import Sources
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
 from mutirao.database.together import joined, joining, part_of
@@ -117,6 +118,7 @@ class Engine(KeepCalls):
         self.access = Access(self, self.persons)
         self.files = Files(self)
         self.answers = Answers(self)
+        self.sources = Sources(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

@@ -25,6 +25,8 @@ _KINDS = {
     "removed": "{task} removed by a new version",
     "reopen": "reopened by a new version",
     "set": "set from outside",
+    "query": "{task} begins with what it asked for",
+    "output": "{task} said something",
     "repair": "repaired",
     "cancel": "cancelled",
     "suspend": "suspended",

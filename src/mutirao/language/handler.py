@@ -22,7 +22,10 @@ _MARK = "__mutirao_handlers__"
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """`load` makes of an instance's JSON the state that the function takes; `encode_change` checks what it returns."""
+    """`load` makes of an instance's JSON the state that the function takes; `encode_change` checks what it returns.
+
+    With `is_program` the function runs a program, and as many go at once as the worker has processes for.
+    """
 
     flow: str
     task: str
@@ -31,6 +34,7 @@ class Handler:
     load: Callable[[bytes | str], Any]
     encode_change: Callable[[Change], bytes]
     transactional: bool = False
+    is_program: bool = False
 
     @property
     def is_async(self) -> bool:

@@ -26,6 +26,7 @@ from mutirao.model.check import (
 )
 from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, Term, walk
 from mutirao.model.name import check_attribute_name, check_flow_name, check_name, quote, suggest
+from mutirao.model.query import read_expression
 from mutirao.model.task import MAX_BACKOFF, MAX_RATE, Fires, Limit, Task
 from mutirao.model.value import misfit, normal
 from mutirao.model.work_validation import check_label, check_work
@@ -60,7 +61,10 @@ def check_flow(flow: Definition) -> None:
 def normal_attributes(flow: str, attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
     """Checks them, and brings each default into the form in which the database gives it back."""
     attributes = tuple(attributes)
-    check_unique(f'flow "{flow}"', "attribute", [each.name for each in attributes])
+    names = [each.name for each in attributes]
+    check_unique(f'flow "{flow}"', "attribute", names)
+    for each in attributes:
+        _check_source(f'flow "{flow}", attribute "{each.name}"', each, names)
     return tuple(_normal(f'flow "{flow}", attribute "{each.name}"', each) for each in attributes)
 
 
@@ -69,7 +73,6 @@ def _normal(place: str, attribute: Attribute) -> Attribute:
     check_choice(place, "type", attribute.type, ATTRIBUTE_TYPES)
     check_type(place, "searchable", attribute.searchable, bool)
     check_type(place, "required", attribute.required, bool)
-    _check_source(place, attribute)
     try:
         return replace(attribute, default=normal(attribute.type, attribute.default))
     except MisfitError as reason:
@@ -77,11 +80,12 @@ def _normal(place: str, attribute: Attribute) -> Attribute:
         raise FlowError("wrong_type", f"{place}: its default {text}") from None
 
 
-def _check_source(place: str, attribute: Attribute) -> None:
+def _check_source(place: str, attribute: Attribute, names: Collection[str]) -> None:
     if attribute.query is not None:
         check_type(place, "query", attribute.query, Query)
         check_label(place, "database", attribute.query.database)
         check_condition(place, "query", attribute.query.expression)
+        read_expression(place, attribute.query.expression, names)
         if attribute.type != "json":
             raise FlowError(
                 "flow_invalid", f"{place}: its query gives rows, so it is of type json, not {attribute.type}"

@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
-from mutirao.database.protocol import Done, Line
+from mutirao.database.protocol import Done, Line, is_lost
+from mutirao.errors import LeaseLost, MutiraoError
 from mutirao.language.handler import Handler
+from mutirao.worker.asking import Asking
 from mutirao.worker.observer import Observer
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.running import Outcome, Running, failure
@@ -28,9 +30,12 @@ class Place(Enum):
     LOOP = "loop"
     THREAD = "thread"
     TRANSACTION = "transaction"
+    PROCESS = "process"
 
     @classmethod
     def of(cls, handler: Handler) -> "Place":
+        if handler.is_program:
+            return cls.PROCESS
         if handler.transactional:
             return cls.TRANSACTION
         return cls.LOOP if handler.is_async else cls.THREAD
@@ -50,12 +55,17 @@ class Desk:
         freed: Callable[[], None],
         observers: Sequence[Observer] = (),
     ) -> None:
+        self.asking: Asking | None = None
+        """Set by a worker that lets jobs ask other databases before they begin."""
         self.running: dict[int, Running] = {}
         self.ended: deque[Done] = deque()
+        self.returned: deque[Running] = deque()
+        """What was not for us, to be given back."""
         self.postponed: dict[int, Done] = {}
         self._being_reported: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
+        self._processes = options.processes
         self._observers = observers
         self._reporting = reporting
         self._freed = freed
@@ -65,7 +75,7 @@ class Desk:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.running or self.ended or self.postponed)
+        return not (self.running or self.ended or self.postponed or self.returned)
 
     def room_in(self, place: Place) -> int:
         """How many more jobs can be begun there soon."""
@@ -76,6 +86,8 @@ class Desk:
                 return self._threads.room
             case Place.TRANSACTION:
                 return self._transactions.room
+            case Place.PROCESS:
+                return self._processes - sum(each.handler.is_program for each in self.running.values())
 
     def begin(self, jobs: Iterable[Running]) -> None:
         for running in jobs:
@@ -83,15 +95,21 @@ class Desk:
             self.running[told.attempt] = running
             if told.timeout is not None:
                 running.timer = self._loop.call_later(told.timeout, self.time_out, running)
-            match Place.of(running.handler):
-                case Place.LOOP:
-                    running.task = self._loop.create_task(self._run_async(running))
-                case Place.THREAD:
-                    self._threads.submit(running)
-                case Place.TRANSACTION:
-                    self._transactions.submit(running)
+            if self.asking is not None and self.asking.is_due(running):
+                running.task = self._loop.create_task(self._ask_and_place(running, self.asking))
+            else:
+                self._place(running)
         self._transactions.dispatch()
         self._threads.dispatch()
+
+    def _place(self, running: Running) -> None:
+        match Place.of(running.handler):
+            case Place.LOOP | Place.PROCESS:
+                running.task = self._loop.create_task(self._run_async(running))
+            case Place.THREAD:
+                self._threads.submit(running)
+            case Place.TRANSACTION:
+                self._transactions.submit(running)
 
     def take_ended(self, most: int) -> list[Done]:
         """To be reported now. They stay ours until `reported`: that may take long where one of them spoils the report."""
@@ -165,6 +183,10 @@ class Desk:
             return
         if outcome is None:
             return
+        if outcome.is_given_back:
+            self.returned.append(running)
+            self._reporting()
+            return
         if outcome.error is None:
             self.done += 1
         else:
@@ -178,6 +200,20 @@ class Desk:
         self._finish(running, failure(f"did not end within its timeout of {running.told.timeout:g} s", code="timeout"))
         if running.task is not None:
             running.task.cancel()
+
+    async def _ask_and_place(self, running: Running, asking: Asking) -> None:
+        """What the job takes from other databases comes first; where it is not to be had, the attempt has failed."""
+        try:
+            await asking.ask(running)
+        except LeaseLost:
+            self.lose(running.told.attempt)
+        except MutiraoError as error:
+            # Without the server nobody can be told: the job comes back when its lease ends.
+            self._finish(running, None if is_lost(error) else failure(error.message, code=error.code))
+        else:
+            self._place(running)
+            self._transactions.dispatch()
+            self._threads.dispatch()
 
     async def _run_async(self, running: Running) -> None:
         self._finish(running, await running.call_async())

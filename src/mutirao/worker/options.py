@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,9 @@ class WorkerOptions:
     long a job stays with a worker that is not heard of. A notification wakes an idle worker; `poll` is how often it
     looks by itself, in case one was lost. With `clock` it also looks after time, so that a lone worker needs nobody
     else. A transactional task takes `transaction_limit` at most, and less where its own timeout is shorter.
+
+    With `applications` it also runs the programs of tasks whose application may run on this machine, which is called
+    `host`; at most `processes` at once, and only those in the folder `programs`, if one is named.
     """
 
     name: str | None = None
@@ -23,3 +27,7 @@ class WorkerOptions:
     clock: bool = True
     transactions: int = 8
     transaction_limit: timedelta = timedelta(seconds=60)
+    applications: bool = False
+    host: str | None = None
+    processes: int = 4
+    programs: Path | None = None

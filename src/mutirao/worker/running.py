@@ -37,17 +37,29 @@ def current_job() -> Job | None:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Either a change or an error, as JSON text. `is_written`: the database has it, there is nothing to report."""
+    """Either a change or an error, as JSON text. `is_written`: the database has it, there is nothing to report.
+
+    `is_given_back`: it was not for us, and goes to another worker without being counted.
+    """
 
     change: str | None = None
     error: str | None = None
     is_written: bool = False
+    is_given_back: bool = False
 
     @property
     def problem(self) -> dict[str, Any]:
         """The error as it is kept: code, error, and a traceback where there is one."""
         found: dict[str, Any] = msgspec.json.decode(self.error or "{}")
         return found
+
+
+class Ended(Exception):
+    """Raised by a function of ours that knows the outcome itself."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error)
+        self.outcome = outcome
 
 
 class Running:
@@ -117,9 +129,11 @@ class Running:
                 self._end(None)
                 raise
             outcome = failure_of(error)  # by user code itself
+        except Ended as ended:
+            outcome = ended.outcome
         except (Exception, SystemExit) as error:  # noqa: BLE001 whatever user code raises is its outcome
             outcome = failure_of(error)
-        self._end(outcome)
+        self._end(None if outcome.is_given_back else outcome)
         return outcome
 
     def _begin(self) -> None:
@@ -144,8 +158,8 @@ class Running:
             return failure(error.message, code=error.code)
 
 
-def failure(text: str, *, code: str) -> Outcome:
-    return Outcome(error=_as_json(code=code, error=text))
+def failure(text: str, *, code: str, **more: str) -> Outcome:
+    return Outcome(error=_as_json(code=code, error=text[:_KEPT_CHARACTERS], **more))
 
 
 def failure_of(error: BaseException) -> Outcome:

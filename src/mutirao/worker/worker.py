@@ -16,7 +16,7 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -29,9 +29,12 @@ from mutirao.database.protocol import TRY_AGAIN, Backoff, Done, Line, LookTooLon
 from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
 from mutirao.language.handler import Handler, handlers_of
 from mutirao.language.python import Flow
+from mutirao.worker.application import Applications
+from mutirao.worker.asking import Asking
 from mutirao.worker.clock import Clock
 from mutirao.worker.desk import Desk, Place
 from mutirao.worker.fate import Fates, described
+from mutirao.worker.machine import Machine
 from mutirao.worker.observer import Observer, suppressed
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.pulse import Pulse
@@ -40,11 +43,17 @@ from mutirao.worker.running import Running
 log = logging.getLogger(__name__)
 
 _LANES = 2
+# The payload of a notification: there is a new version of a flow, or another application.
+_REDEFINED = "flows"
 _MOST_IN_A_TURN = 200
 # How long a worker that stops at once waits for the server to take its last words.
 _LAST_WORDS_SECONDS = 2
 # Silent for three times as long, it is taken for dead.
 _ANNOUNCE_EVERY = 10
+# What other programs define is heard of; this is for what was not heard.
+_LEARN_EVERY = 10
+# A task is not claimed for so long after a job of it was not for us.
+_REST_SECONDS = 5
 
 
 class Appetite(NamedTuple):
@@ -80,9 +89,15 @@ class Worker:
         self._clock = Clock(engine, self._observers) if options.clock else None
         self._line = Line(engine.url, self.name, called=self._called)
         self._desk = Desk(self._line, options, self._wake, self._look_for_more, self._observers)
+        self._asking = self._desk.asking = Asking(engine)
         self.ready = asyncio.Event()
         """Set once its flows are in place and it listens: from then on nothing that is started escapes it."""
+        machine = Machine.here(options.host)
+        self._applications = Applications(engine, machine, options.programs) if options.applications else None
+        self._redefined = asyncio.Event()
         self._handlers: dict[int, Handler] = {}
+        self._own: set[int] = set()
+        self._resting: set[int] = set()
         self._fates = Fates(engine, self.name, self._handlers, self._observers)
         self._tasks: dict[Place, list[int]] = {}
         self._leading = deque(Place)
@@ -154,6 +169,7 @@ class Worker:
             self._poll_now_and_then(),
             self._renew_now_and_then(),
             self._announce_now_and_then(),
+            self._learn_now_and_then(),
             self._fates.run(),
             Pulse(self.name, self._observers).run(),
             self._stop_at_once.wait(),
@@ -195,10 +211,42 @@ class Worker:
             numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
             self._flow_numbers.add(str(flow_number))
             self._handlers |= {numbers[task]: handler for task, handler in tasks.items()}
-        self._tasks = {}
-        for number, handler in self._handlers.items():
-            self._tasks.setdefault(Place.of(handler), []).append(number)
+        self._own = set(self._handlers)
+        await self._learn_what_changes()
         await self._warn_of_the_undone()
+
+    async def _learn_what_changes(self) -> None:
+        """What others may define while we work: tasks for applications of this machine, and who asks before it begins.
+
+        A handler that is of no use any more stays: jobs of it may be on the desk.
+        """
+        claimed = set(self._own)
+        for task, handler in [] if self._applications is None else await self._applications.handlers():
+            if task.number not in self._own:
+                self._handlers[task.number] = handler
+                self._flow_numbers.add(str(task.flow_number))
+                claimed.add(task.number)
+        await self._asking.learn(claimed)
+        self._claim(claimed)
+
+    def _claim(self, numbers: Iterable[int]) -> None:
+        tasks: dict[Place, list[int]] = {}
+        for number in numbers:
+            tasks.setdefault(Place.of(self._handlers[number]), []).append(number)
+        if tasks != self._tasks:
+            self._tasks = tasks
+            self._look_for_more()
+
+    async def _learn_now_and_then(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LEARN_EVERY):
+                    await self._redefined.wait()
+            self._redefined.clear()
+            try:
+                await self._learn_what_changes()
+            except MutiraoError as error:
+                log.warning("what is defined by now is not known: %s", error, extra={"worker": self.name})
 
     async def _warn_of_the_undone(self) -> None:
         """A class has all tasks of its own version; instances that keep another one may have jobs that it lacks."""
@@ -222,6 +270,8 @@ class Worker:
     def _hear(self, payload: str) -> None:
         if self._clock is not None:
             self._clock.hear(payload)
+        if payload in (EVERYBODY, _REDEFINED):
+            self._redefined.set()
         if payload == EVERYBODY or not self._flow_numbers.isdisjoint(payload.split(",")):
             self._look_for_more()
 
@@ -240,7 +290,9 @@ class Worker:
         line = Line(self._engine.url, f"{self.name} lane {number}", called=self._called)
         try:
             while not self._is_through():
-                if self._desk.ended or (self._maybe_more and self._appetite().room):
+                if self._desk.returned:
+                    await self._return_some()
+                elif self._desk.ended or (self._maybe_more and self._appetite().room):
                     await self._turn(line)
                 else:
                     self._woken.clear()
@@ -272,7 +324,7 @@ class Worker:
         if leader is None:
             return Appetite(0, [], is_whole=True)
         asked = [place for place, room in rooms.items() if room >= rooms[leader]]
-        tasks = [number for place in asked for number in self._tasks[place]]
+        tasks = [number for place in asked for number in self._tasks[place] if number not in self._resting]
         return Appetite(rooms[leader], tasks, is_whole=len(asked) == len(rooms))
 
     async def _turn(self, line: Line) -> None:
@@ -373,6 +425,18 @@ class Worker:
                 for observer in self._observers:
                     observer.lost(handler)
 
+    async def _return_some(self) -> None:
+        """They are ready again at once, so for a while we leave their tasks to others."""
+        returned = [self._desk.returned.popleft() for _ in range(len(self._desk.returned))]
+        for task in {each.told.task for each in returned}:
+            self._resting.add(task)
+            asyncio.get_running_loop().call_later(_REST_SECONDS, self._rested, task)
+        await self._give_back(returned)
+
+    def _rested(self, task: int) -> None:
+        self._resting.discard(task)
+        self._look_for_more()
+
     # Leases
 
     async def _renew_now_and_then(self) -> None:
@@ -396,7 +460,10 @@ class Worker:
     async def _announce(self) -> None:
         with suppress(MutiraoError):  # whoever cannot be told now is told in ten seconds
             await self._line.announce(
-                self.name, list(self._handlers), socket.gethostname(), metadata.version("mutirao")
+                self.name,
+                [task for tasks in self._tasks.values() for task in tasks],
+                socket.gethostname(),
+                metadata.version("mutirao"),
             )
 
     async def _announce_now_and_then(self) -> None:

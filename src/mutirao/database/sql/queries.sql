@@ -692,3 +692,37 @@ select mutirao.steer_job(%s, %s, %s, %s::jsonb, %s)
 
 -- hand_over: puts somebody else in charge
 select mutirao.hand_over(%s, %s, %s, %s)
+
+-- put_source: names a database that flows may ask
+select mutirao.put_source(%s, %s, %s, %s)
+
+-- remove_source: takes the name of a database away
+select mutirao.remove_source(%s)
+
+-- sources: the databases that flows may ask
+select name, url, timeout, made_by, made_at, flows from mutirao.sources()
+
+-- queries_of: what must be asked before a job begins
+select attribute, database, expression, url, timeout, state from mutirao.queries_of(%s, %s)
+
+-- fill: writes what queries gave to a job that is about to begin
+select mutirao.fill(%s, %s, %s::jsonb, %s)::text
+
+-- asking_tasks: those of these tasks that have something to ask before their jobs begin, in any version
+select distinct r.task from mutirao.rule r join mutirao.attribute a on a.version = r.version
+where r.task = any (%s) and a.query is not null and (r.inputs is null or a.name = any (r.inputs))
+
+-- take_item: a person selects a work item, and is answered the attempt
+
+-- give_item_back: a person returns a work item
+
+-- application_tasks: tasks that applications do, in any version of their flow
+select distinct t.id, f.id, f.name, t.name, jsonb_strip_nulls(jsonb_build_object('name', a.name, 'filename', a.filename, 'size', a.size, 'os', a.os, 'cpu', a.cpu, 'hosts', a.hosts))
+from mutirao.rule r join mutirao.application a on a.name = r.application join mutirao.task t on t.id = r.task join mutirao.flow f on f.id = t.flow
+where r.role is null and r.enabled order by 1
+
+-- application_of: what runs a job, and what it is given
+select document, inputs, outputs, attributes from mutirao.application_of(%s, %s)
+
+-- note_output: keeps what the program of a job said
+select mutirao.note_output(%s, %s, %s::jsonb, %s)

@@ -417,6 +417,28 @@ CREATE TABLE mutirao.role (
 
 COMMENT ON COLUMN mutirao.role.removed_at IS 'It was removed, but old versions of flows speak of it. Adding one of its name brings it back.';
 
+CREATE TABLE mutirao.application (
+    name text NOT NULL,
+    filename text NOT NULL,
+    size integer DEFAULT 0 NOT NULL,
+    os text,
+    cpu text,
+    installer text,
+    hosts text[] DEFAULT '{}'::text[] NOT NULL,
+    source text,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT application_filename_check CHECK ((filename <> ''::text)),
+    CONSTRAINT application_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
+    CONSTRAINT application_size_check CHECK ((size >= 0))
+);
+
+COMMENT ON TABLE mutirao.application IS 'An executable, and where it may run. It is looked up when a job needs it: a change holds from the next job on.';
+
+COMMENT ON COLUMN mutirao.application.size IS 'Of all its files, in kB.';
+
+COMMENT ON COLUMN mutirao.application.installer IS 'For people to read: never run.';
+
 CREATE TABLE mutirao.attribute (
     version integer NOT NULL,
     name text NOT NULL,
@@ -434,23 +456,42 @@ COMMENT ON COLUMN mutirao.attribute.query IS 'Its rows are read by this {databas
 
 COMMENT ON COLUMN mutirao.attribute.filename IS 'What the file is called where a program or a person meets it.';
 
-CREATE TABLE mutirao.child (
-    job bigint NOT NULL,
-    parent bigint NOT NULL,
-    task integer NOT NULL,
-    instance bigint,
-    status mutirao.instance_status,
-    cancels boolean DEFAULT false NOT NULL,
-    due_at timestamp with time zone
-);
+CREATE TABLE mutirao.instance (
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb NOT NULL,
+    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
+    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
+    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
+    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
+    latest jsonb,
+    parked integer DEFAULT 0 NOT NULL,
+    reasons jsonb,
+    hold text,
+    firings integer DEFAULT 0 NOT NULL,
+    priority integer DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
+    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
+    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
+)
+WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
 
-COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
 
-COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
 
-COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
+COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
 
-COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
+COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
+
+COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
+
+COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
+
+COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
 
 CREATE SEQUENCE mutirao.job_id
     START WITH 1
@@ -525,79 +566,6 @@ COMMENT ON COLUMN mutirao.job.alert_at IS 'Of a work item: when a clock has some
 COMMENT ON COLUMN mutirao.job.size IS 'Of a work item: the bytes of its data and of its application.';
 
 COMMENT ON COLUMN mutirao.job.allowed IS 'Of a work item with a deadline: how long it was given for, from when it was ready or its deadline was moved.';
-
-CREATE TABLE mutirao.schedule (
-    name text NOT NULL,
-    flow integer NOT NULL,
-    cron text NOT NULL,
-    zone text NOT NULL,
-    state jsonb NOT NULL,
-    priority integer NOT NULL,
-    missed text NOT NULL,
-    overlap text NOT NULL,
-    time_to text,
-    pattern mutirao.cron NOT NULL,
-    paused boolean DEFAULT false NOT NULL,
-    next_at timestamp with time zone,
-    last_at timestamp with time zone,
-    last_instance bigint,
-    runs bigint DEFAULT 0 NOT NULL,
-    problem jsonb,
-    made_by text NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    CONSTRAINT schedule_check CHECK ((paused = (next_at IS NULL))),
-    CONSTRAINT schedule_missed_check CHECK ((missed = ANY (ARRAY['skip'::text, 'once'::text, 'all'::text]))),
-    CONSTRAINT schedule_overlap_check CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text])))
-)
-WITH (fillfactor='70');
-
-COMMENT ON TABLE mutirao.schedule IS 'Flows that a clock starts, each time its cron pattern says so.';
-
-COMMENT ON COLUMN mutirao.schedule.missed IS 'What to do about times that no clock came to within a minute: none of them, one start for all, or each.';
-
-COMMENT ON COLUMN mutirao.schedule.overlap IS 'skip: nothing is started while the last instance is open.';
-
-COMMENT ON COLUMN mutirao.schedule.time_to IS 'The attribute that receives the time which a start stands for.';
-
-COMMENT ON COLUMN mutirao.schedule.problem IS 'Why the last time started nothing: {code, message, due_at}; null when all is well.';
-
-CREATE TABLE mutirao.throttle (
-    task integer NOT NULL,
-    flow integer NOT NULL,
-    at_once integer,
-    per_second double precision,
-    per text,
-    each integer,
-    defined jsonb,
-    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
-    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
-    recent_at bigint DEFAULT 0 NOT NULL,
-    look_at timestamp with time zone,
-    put_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    slotted boolean NOT NULL,
-    slot_after bigint,
-    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
-    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
-    CONSTRAINT throttle_each_check CHECK ((each > 0)),
-    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
-)
-WITH (fillfactor='20');
-
-COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
-
-COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
-
-COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
-
-COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
-
-COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
-
-COMMENT ON COLUMN mutirao.throttle.put_in IS 'Who began before this was committed may still make jobs without a slot, or lease some uncounted.';
-
-COMMENT ON COLUMN mutirao.throttle.slotted IS 'All jobs that there were have a slot. Not before that are any claimed of a task that is limited for each value.';
-
-COMMENT ON COLUMN mutirao.throttle.slot_after IS 'The clock has still to see to jobs beyond this one. Null: nobody is left who may not know of the limit.';
 
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
@@ -679,6 +647,97 @@ COMMENT ON COLUMN mutirao.rule.outputs IS 'The attributes that whoever does it m
 
 COMMENT ON COLUMN mutirao.rule.child IS 'A job of it starts an instance of this flow, and ends when that does.';
 
+CREATE TABLE mutirao.child (
+    job bigint NOT NULL,
+    parent bigint NOT NULL,
+    task integer NOT NULL,
+    instance bigint,
+    status mutirao.instance_status,
+    cancels boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+
+COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+
+COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
+
+COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
+
+CREATE TABLE mutirao.schedule (
+    name text NOT NULL,
+    flow integer NOT NULL,
+    cron text NOT NULL,
+    zone text NOT NULL,
+    state jsonb NOT NULL,
+    priority integer NOT NULL,
+    missed text NOT NULL,
+    overlap text NOT NULL,
+    time_to text,
+    pattern mutirao.cron NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    next_at timestamp with time zone,
+    last_at timestamp with time zone,
+    last_instance bigint,
+    runs bigint DEFAULT 0 NOT NULL,
+    problem jsonb,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK ((paused = (next_at IS NULL))),
+    CONSTRAINT schedule_missed_check CHECK ((missed = ANY (ARRAY['skip'::text, 'once'::text, 'all'::text]))),
+    CONSTRAINT schedule_overlap_check CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text])))
+)
+WITH (fillfactor='70');
+
+COMMENT ON TABLE mutirao.schedule IS 'Flows that a clock starts, each time its cron pattern says so.';
+
+COMMENT ON COLUMN mutirao.schedule.missed IS 'What to do about times that no clock came to within a minute: none of them, one start for all, or each.';
+
+COMMENT ON COLUMN mutirao.schedule.overlap IS 'skip: nothing is started while the last instance is open.';
+
+COMMENT ON COLUMN mutirao.schedule.time_to IS 'The attribute that receives the time which a start stands for.';
+
+COMMENT ON COLUMN mutirao.schedule.problem IS 'Why the last time started nothing: {code, message, due_at}; null when all is well.';
+
+CREATE TABLE mutirao.throttle (
+    task integer NOT NULL,
+    flow integer NOT NULL,
+    at_once integer,
+    per_second double precision,
+    per text,
+    each integer,
+    defined jsonb,
+    served text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    recent integer[] DEFAULT array_fill(0, ARRAY[21]) NOT NULL,
+    recent_at bigint DEFAULT 0 NOT NULL,
+    look_at timestamp with time zone,
+    put_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    slotted boolean NOT NULL,
+    slot_after bigint,
+    CONSTRAINT throttle_at_once_check CHECK ((at_once > 0)),
+    CONSTRAINT throttle_check CHECK (((per IS NULL) = (each IS NULL))),
+    CONSTRAINT throttle_each_check CHECK ((each > 0)),
+    CONSTRAINT throttle_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision)))
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE mutirao.throttle IS 'The limits in force, and how far they are used. Who claims jobs of a task with a limit locks its row.';
+
+COMMENT ON COLUMN mutirao.throttle.defined IS 'What the newest version says. A limit set by hand stays in force until that changes.';
+
+COMMENT ON COLUMN mutirao.throttle.served IS 'The value of `per` whose jobs were claimed last: the next in order has its turn.';
+
+COMMENT ON COLUMN mutirao.throttle.recent IS 'How many jobs began in each of the last 21 twentieths of the period for which the rate is counted; recent_at numbers the last.';
+
+COMMENT ON COLUMN mutirao.throttle.look_at IS 'Somebody was refused a job: when a clock should see whether there is room again. Null: nobody waits.';
+
+COMMENT ON COLUMN mutirao.throttle.put_in IS 'Who began before this was committed may still make jobs without a slot, or lease some uncounted.';
+
+COMMENT ON COLUMN mutirao.throttle.slotted IS 'All jobs that there were have a slot. Not before that are any claimed of a task that is limited for each value.';
+
+COMMENT ON COLUMN mutirao.throttle.slot_after IS 'The clock has still to see to jobs beyond this one. Null: nobody is left who may not know of the limit.';
+
 CREATE TABLE mutirao.closed (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -729,43 +788,6 @@ COMMENT ON COLUMN mutirao.flow.trace_limit IS 'Rows in the trace of an instance,
 COMMENT ON COLUMN mutirao.flow.face IS 'The number of the shape that its views have: see mutirao.newest_face().';
 
 COMMENT ON COLUMN mutirao.flow.creator_role IS 'Of persons, only its members and administrators start instances.';
-
-CREATE TABLE mutirao.instance (
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb NOT NULL,
-    pending integer[] DEFAULT '{}'::integer[] NOT NULL,
-    failed integer[] DEFAULT '{}'::integer[] NOT NULL,
-    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
-    reached integer[] DEFAULT '{}'::integer[] NOT NULL,
-    latest jsonb,
-    parked integer DEFAULT 0 NOT NULL,
-    reasons jsonb,
-    hold text,
-    firings integer DEFAULT 0 NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
-    CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
-    CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
-)
-WITH (toast_tuple_target='8160', fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='2000');
-
-COMMENT ON COLUMN mutirao.instance.pending IS 'Tasks with a job that has not ended: answers "already pending?" and "final with others pending?" without touching the jobs.';
-
-COMMENT ON COLUMN mutirao.instance.failed IS 'Tasks whose job has failed for good; it keeps its place.';
-
-COMMENT ON COLUMN mutirao.instance.fired IS 'Tasks that fire once and have.';
-
-COMMENT ON COLUMN mutirao.instance.reached IS 'Terms reached since the start, as mutirao.term(task, state).';
-
-COMMENT ON COLUMN mutirao.instance.latest IS 'Latest states of the tasks that conditions name, by task name.';
-
-COMMENT ON COLUMN mutirao.instance.parked IS 'How many of the pending jobs are parked.';
-
-COMMENT ON COLUMN mutirao.instance.reasons IS 'Why it is an exception: a list of {code, …}; null when it is none. The _EXCPT job exists exactly as long.';
 
 CREATE TABLE mutirao.message (
     id bigint NOT NULL,
@@ -993,28 +1015,6 @@ COMMENT ON TABLE mutirao.task_model IS 'What tasks have in common. A flow takes 
 
 COMMENT ON COLUMN mutirao.task_model.source IS 'As its author wrote it, with the comments.';
 
-CREATE TABLE mutirao.application (
-    name text NOT NULL,
-    filename text NOT NULL,
-    size integer DEFAULT 0 NOT NULL,
-    os text,
-    cpu text,
-    installer text,
-    hosts text[] DEFAULT '{}'::text[] NOT NULL,
-    source text,
-    made_by text NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    CONSTRAINT application_filename_check CHECK ((filename <> ''::text)),
-    CONSTRAINT application_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
-    CONSTRAINT application_size_check CHECK ((size >= 0))
-);
-
-COMMENT ON TABLE mutirao.application IS 'An executable, and where it may run. It is looked up when a job needs it: a change holds from the next job on.';
-
-COMMENT ON COLUMN mutirao.application.size IS 'Of all its files, in kB.';
-
-COMMENT ON COLUMN mutirao.application.installer IS 'For people to read: never run.';
-
 CREATE TABLE mutirao.ordering (
     first text NOT NULL,
     second text NOT NULL,
@@ -1044,6 +1044,18 @@ CREATE TABLE mutirao.exported (
 );
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
+
+CREATE TABLE mutirao_secret.source (
+    name text NOT NULL,
+    url text NOT NULL,
+    timeout interval NOT NULL,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT source_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
+    CONSTRAINT source_timeout_check CHECK ((timeout > '00:00:00'::interval))
+);
+
+COMMENT ON TABLE mutirao_secret.source IS 'The databases that queries of flows may be asked of, by the names that flows call them.';
 
 CREATE TABLE mutirao.place (
     person integer NOT NULL,
@@ -1537,18 +1549,6 @@ ALTER TABLE mutirao_secret.session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE mutirao_secret.source (
-    name text NOT NULL,
-    url text NOT NULL,
-    timeout interval NOT NULL,
-    made_by text NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    CONSTRAINT source_name_check CHECK (((name <> ''::text) AND (length(name) <= 100))),
-    CONSTRAINT source_timeout_check CHECK ((timeout > '00:00:00'::interval))
-);
-
-COMMENT ON TABLE mutirao_secret.source IS 'The databases that queries of flows may be asked of, by the names that flows call them.';
 
 CREATE TABLE mutirao_secret.token (
     id bigint NOT NULL,

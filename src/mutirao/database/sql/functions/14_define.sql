@@ -53,6 +53,7 @@ begin
   values (flow, coalesce((select max(x.number) from mutirao.version x where x.flow = new_version.flow), 0) + 1, mutirao.now())
   returning id into v;
   update mutirao.flow f set version = v where f.id = new_version.flow;
+  perform pg_notify('mutirao', 'flows');  -- to workers that run applications or ask queries
   return v;
 end $$;
 

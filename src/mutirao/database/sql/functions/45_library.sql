@@ -48,6 +48,7 @@ begin
     installer = excluded.installer, hosts = excluded.hosts, source = excluded.source, made_by = excluded.made_by, made_at = excluded.made_at
   where (a.filename, a.size, a.os, a.cpu, a.installer, a.hosts, a.source)
     is distinct from (excluded.filename, excluded.size, excluded.os, excluded.cpu, excluded.installer, excluded.hosts, excluded.source);
+  perform pg_notify('mutirao', 'flows');
 exception when check_violation or not_null_violation or data_exception then
   perform mutirao.refuse('flow_invalid', format('application "%s": %s', left(document ->> 'name', 100), sqlerrm));
 end $$;

@@ -33,6 +33,8 @@ insert into mutirao.callable (function, level) values
   ('take_deliveries', 'define'), ('end_delivery', 'define'),
   ('recall_answer', 'work'), ('keep_answer', 'work'), ('check_see', 'read'), ('check_see_job', 'read'), ('check_see_flow', 'read'), ('startable', 'read'), ('stance', 'read'),
   ('check_unchanged', 'work'), ('interests', 'read'),
+  ('put_source', 'define'), ('remove_source', 'define'), ('sources', 'define'), ('queries_of', 'work'), ('fill', 'work'),
+  ('application_of', 'work'), ('note_output', 'work'),
   ('apply_flow', 'define'), ('create_flow', 'define');
 
 create or replace function mutirao.grant_flow(flow text, role name, level text) returns void

@@ -1,0 +1,79 @@
+"""The databases that queries of flows may ask, by the names that flows call them. The engine has them as `engine.sources`.
+
+An address is a secret: it goes in, and never comes out in full.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from mutirao.database.connection import described
+from mutirao.database.query import Asked, ask
+from mutirao.database.sql import query
+from mutirao.errors import RequestError
+from mutirao.model.name import suggest
+
+if TYPE_CHECKING:
+    from mutirao.database.engine import Engine
+
+DEFAULT_TIMEOUT = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A database that flows may ask: where it is, without user and password, and which flows do."""
+
+    name: str
+    address: str
+    timeout: timedelta
+    made_by: str
+    made_at: datetime
+    flows: list[str]
+    url: str = field(repr=False)
+
+
+class Sources:
+    """The databases that an engine's flows may ask."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+
+    async def put(self, name: str, url: str, *, within: timedelta = DEFAULT_TIMEOUT) -> None:
+        """Name a database, or put another in its place. A query has to answer `within` this time."""
+        try:
+            conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            right = "postgresql://user:password@host/name"
+            raise RequestError("wrong_call", f'database "{name}": its address is written {right}') from None
+        await self._call("put_source", name, url, within, self._engine.name)
+
+    async def all(self) -> list[Source]:
+        async with self._engine.connection() as connection:
+            rows = await (await connection.execute(query("sources"))).fetchall()
+        return [
+            Source(name, described(url), timeout, made_by, made_at, flows, url)
+            for name, url, timeout, made_by, made_at, flows in rows
+        ]
+
+    async def get(self, name: str) -> Source:
+        known = {each.name: each for each in await self.all()}
+        if name not in known:
+            raise RequestError("unknown_database", f'there is no database "{name}"{suggest(name, known)}')
+        return known[name]
+
+    async def remove(self, name: str) -> None:
+        """Take its name away. Jobs that would ask it fail."""
+        await self._call("remove_source", name)
+
+    async def rows(self, name: str, expression: str = "select version() as version") -> list[dict[str, Any]]:
+        """Ask it as a job would: for whoever tries it out."""
+        source = await self.get(name)
+        found: list[dict[str, Any]] = await ask(Asked(f'database "{name}"', source.url, source.timeout, expression))
+        return found
+
+    async def _call(self, name: str, *values: Any) -> None:
+        async with self._engine.connection() as connection:
+            await connection.execute(query(name), values)
