@@ -93,6 +93,7 @@ def test_a_refusal_is_one_line_with_a_code_and_keeps_its_findings() -> None:
         (in_task("DEPENDS Book;"), 1, 66, "DEPENDS takes a rule"),
         (in_task("LIMIT 5;"), 1, 64, "5 AT_ONCE"),
         (in_task("LIMIT 5 PER a -> b;"), 1, 64, "5 AT_ONCE"),
+        (in_task("FLOW B;").replace("Pay {", "Pay: FLOW A {"), 1, 66, "already"),
         ("WORKFLOW_DEFINITIONS A: B;", 1, 1, "RELATIVE_ORDER { … } is missing"),
         ("WORKFLOW_DEFINITIONS A; TASK M { }", 1, 1, "takes two flows"),
         ("RELATIVE_ORDER { a: b; }", 1, 1, "is missing before it"),
@@ -195,6 +196,26 @@ def test_flows_that_run_one_another_in_a_circle(text: str, said: str) -> None:
     found = only(text, KNOWN)
     assert found.code == "child_circle"
     assert said in found.message
+
+
+def test_what_is_handed_to_a_child_is_checked() -> None:
+    child = "WORKFLOW Child { STRING Needed { REQUIRED; } STRING Other; TASK x { } }"
+    right = (
+        "WORKFLOW A { STRING Needed; TASK b: FLOW Child { IN_CONTEXT Needed; } TASK c: FLOW Child { IN_CONTEXT ALL; } }"
+    )
+    assert findings(right + child) == []
+    found = only("WORKFLOW A { STRING Othr; TASK b: FLOW Child { IN_CONTEXT Othr; } }" + child)
+    assert (found.code, '"needed"' in found.message) == ("missing_attribute", True)
+    [warning] = examine(
+        [
+            Source(
+                "x",
+                "WORKFLOW A { STRING Needed; STRING Othr; TASK b: FLOW Child { IN_CONTEXT Needed; OUT_CONTEXT Othr; } }"
+                + child,
+            )
+        ]
+    ).findings.warnings
+    assert 'did you mean "other"?' in warning.message
 
 
 def test_without_an_engine_what_is_not_in_the_files_is_a_warning() -> None:

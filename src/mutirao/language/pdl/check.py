@@ -10,7 +10,7 @@ from itertools import pairwise
 from mutirao.language.pdl.build import Reading
 from mutirao.language.pdl.graph import can_start, circles, cycles, why_stuck
 from mutirao.language.pdl.syntax import Place
-from mutirao.model import Bundle, Definition, Inventory, Ordering
+from mutirao.model import Bundle, Definition, Inventory, Ordering, Task
 from mutirao.model.name import suggest
 
 
@@ -22,6 +22,7 @@ def check(reading: Reading, known: Inventory | None) -> None:
     checker.check_roles()
     checker.check_applications()
     checker.check_children()
+    checker.check_handed_over()
     for ordering in reading.bundle.orderings:
         checker.check_ordering(ordering)
 
@@ -91,6 +92,29 @@ class _Checker:
             for here, there_ in steps[:1]:
                 place = self._places.flows[here].tasks[own[here][there_]]
                 self._findings.add("child_circle", f"a flow that runs itself would never end: {told}", place)
+
+    def check_handed_over(self) -> None:
+        """What a child gets and gives back, where the child is in these files too."""
+        flows = {flow.name: flow for flow in self._bundle.flows}
+        for flow in self._bundle.flows:
+            for task in flow.tasks:
+                if task.child in flows:
+                    place = self._places.flows[flow.name].tasks[task.name]
+                    self._check_handed_over(flow, task, flows[task.child], place)
+
+    def _check_handed_over(self, flow: Definition, task: Task, child: Definition, place: Place) -> None:
+        known = {each.name for each in child.attributes}
+        for name in dict.fromkeys((*(task.inputs or ()), *(task.outputs or ()))):
+            if name not in known:
+                text = (
+                    f'"{name}" is not handed over: the flow "{child.name}" has no such attribute{suggest(name, known)}'
+                )
+                self._findings.warn("unknown_attribute", text, place)
+        given = {each.name for each in flow.attributes} if task.inputs is None else set(task.inputs)
+        for each in child.attributes:
+            if each.required and each.default is None and each.name not in given:
+                text = f'the flow "{child.name}" cannot start without "{each.name}", which is not in its IN_CONTEXT'
+                self._findings.add("missing_attribute", text, place)
 
     def check_ordering(self, ordering: Ordering) -> None:
         place = self._places.orderings[ordering.first, ordering.second]

@@ -138,6 +138,9 @@ class FlowReader:
         if model is None and "kind" not in said.values:
             settings["kind"] = kind_of(said.values)
         if head.child is not None:
+            if "child" in said.clauses:
+                text = "which flow it runs stands behind its name already"
+                raise WrongError("pdl_syntax", text, said.clauses["child"].keyword)
             settings["child"] = name_of(head.child)
         if said.values.get("depends") is not None and said.values.get("when") is not None:
             raise WrongError(
@@ -166,7 +169,7 @@ class FlowReader:
     def _look_up(self, code: str, kind: str, at: Token, known: Mapping[str, Any]) -> None:
         name = name_of(at)
         if name not in known:
-            self._desk.wrong(code, f'there is no {kind} "{at}" in this flow{suggest(name, known)}', at)
+            self._desk.wrong(code, f'there is no {kind} "{text_of(at)}" in this flow{suggest(name, known)}', at)
 
 
 def warn_unused(desk: Desk, said: Said, kind: str) -> None:
