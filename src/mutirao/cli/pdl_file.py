@@ -73,7 +73,9 @@ def told_missing(bundle: Bundle, inventory: Inventory, database: str | None) -> 
     call = calling(database)
     making = " && ".join(call(f"role add {shlex.quote(role)}") for role in missing)
     named = ", ".join(f'"{role}"' for role in missing)
-    return f"{'this role is' if len(missing) == 1 else 'these roles are'} not there: {named}; make them first: {making}"
+    if len(missing) == 1:
+        return f"there is no role {named}; make it first: {making}"
+    return f"these roles are not there: {named}; make them first: {making}"
 
 
 def print_findings(findings: Iterable[Finding], *, to_stderr: bool = False) -> None:

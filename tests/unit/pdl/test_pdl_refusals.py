@@ -236,6 +236,13 @@ def test_files_are_read_together_and_each_finding_names_its_own() -> None:
     ]
 
 
+def test_what_follows_from_a_wrong_model_is_not_told_as_well() -> None:
+    reading = examine(
+        [Source("x", "WORKFLOW A { TASK b: M { DEADLINE 1 HOURS; } } TASK M { TYPE MANUEL; ROLE Clerk; }")]
+    )
+    assert [each.code for each in reading.findings.found] == ["pdl_syntax"]
+
+
 def test_at_most_twenty_errors_are_told() -> None:
     text = "TASK M { " + "FOO 1; " * 50 + "}"
     assert len(findings(text)) == MOST_FINDINGS

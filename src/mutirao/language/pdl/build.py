@@ -43,9 +43,7 @@ def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings
     own = {name: _model(desk, block) for name, desk, block in _named(found.models, "task model", places.models)}
     applications = _named(found.applications, "application", places.applications)
     made = [_application(desk, block) for _, desk, block in applications]
-    # One that is wrong itself is known nevertheless: its flows need not be told so as well.
-    named = {name: model or TaskModel(name=name) for name, model in own.items()}
-    known = KnownModels({**inventory.models, **named}) if inventory else KnownModels(named, _WITHOUT_ENGINE)
+    known = KnownModels({**inventory.models, **own}) if inventory else KnownModels(own, _WITHOUT_ENGINE)
     flows = [_flow(desk, block, known, places) for desk, block in found.flows]
     orderings = [_ordering(desk, pair, block, places) for desk, pair, block in found.orderings]
     bundle = Bundle(

@@ -21,9 +21,9 @@ from mutirao.model.name import suggest
 
 @dataclass(frozen=True, slots=True)
 class KnownModels:
-    """The task models that a flow may use; and what to do about one that is not among them."""
+    """The task models that a flow may use, None for one that is wrong itself; and what to do about one that is not there."""
 
-    named: Mapping[str, TaskModel]
+    named: Mapping[str, TaskModel | None]
     advice: str = ""
 
 
@@ -44,6 +44,7 @@ class FlowReader:
         self._attributes: dict[str, Attribute | None] = {}
         self._tasks: dict[str, Task | None] = {}
         self._said: list[tuple[_TaskHead, Said]] = []
+        self._lacks_model = False
         self.places = FlowPlaces(desk.place(block.heading[0]))
 
     def read(self) -> Definition | None:
@@ -61,7 +62,8 @@ class FlowReader:
             else:
                 self._desk.misplaced(entry, self._block, (*FLOW, *WORKFLOW_BLOCKS))
         self._check_names()
-        return None if self._desk.findings.error_count > before else self._define(said)
+        is_wrong = self._lacks_model or self._desk.findings.error_count > before
+        return None if is_wrong else self._define(said)
 
     def _define(self, said: Said) -> Definition | None:
         given = said.values
@@ -117,21 +119,23 @@ class FlowReader:
         self._said.append((head, said))
         self._tasks[name] = None
         try:
-            model = self._model(head)
-            settings = self._settings(head, model, said)
-            self._tasks[name] = make_task(name, None if model is None else model.name, settings)
+            self._tasks[name] = self._task(name, head, said)
         except WrongError as error:
             desk.note(error)
         return None
 
-    def _model(self, head: _TaskHead) -> TaskModel | None:
+    def _task(self, name: str, head: _TaskHead, said: Said) -> Task | None:
         if head.model is None:
+            return make_task(name, None, self._settings(head, None, said))
+        wanted = text_of(head.model)
+        if wanted not in self._models.named:
+            hint = suggest(wanted, self._models.named) + self._models.advice
+            raise WrongError("unknown_model", f'there is no task model "{wanted}"{hint}', head.model)
+        model = self._models.named[wanted]
+        if model is None:  # what is wrong with it has been noted; what follows from that need not be
+            self._lacks_model = True
             return None
-        name = text_of(head.model)
-        if name not in self._models.named:
-            hint = suggest(name, self._models.named)
-            raise WrongError("unknown_model", f'there is no task model "{name}"{hint}{self._models.advice}', head.model)
-        return self._models.named[name]
+        return make_task(name, wanted, self._settings(head, model, said))
 
     def _settings(self, head: _TaskHead, model: TaskModel | None, said: Said) -> dict[str, Any]:
         settings = model_settings(model) | said.values

@@ -29,14 +29,16 @@ def to_pdl(bundle: Bundle) -> str:
 
 def _flow(flow: Definition, models: Mapping[str, TaskModel]) -> Iterator[str]:
     yield f"WORKFLOW {label(flow.name)} {{"
+    yield "\n\n".join("\n".join(part) for part in _flow_parts(flow, models) if part)
+    yield "}"
+
+
+def _flow_parts(flow: Definition, models: Mapping[str, TaskModel]) -> Iterator[list[str]]:
     ends = "quiet" if flow.final is None else "final"
     base = {"description": None, "creator": None, "final": None, "ends": ends, "firing_limit": _FIRING_LIMIT}
-    yield from _clauses(FLOW, {field: getattr(flow, field) for field in base}, base)
-    for attribute in flow.attributes:
-        yield from _attribute(attribute)
-    for task in flow.tasks:
-        yield from _task(task, models)
-    yield "}"
+    yield list(_clauses(FLOW, {field: getattr(flow, field) for field in base}, base))
+    yield [line for attribute in flow.attributes for line in _attribute(attribute)]
+    yield [line for task in flow.tasks for line in _task(task, models)]
 
 
 _FIRING_LIMIT = Definition(name="none").firing_limit
