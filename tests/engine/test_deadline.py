@@ -453,5 +453,5 @@ async def test_settings_are_set_together_and_recorded(office: Office) -> None:
         ("transfer", 24, 0),
     ]
     assert all("admin" in writer for *_, writer in rows)
-    async with office.engine.refused("unknown_setting", "those there are: keep_messages, reminders, "):
+    async with office.engine.refused("unknown_setting", "those there are: "):
         await office.engine.rows("select mutirao.set_settings(%s, '{\"colour\": 1}')", office.numbers["admin"])

@@ -26,6 +26,7 @@ from mutirao.database.address import resolve
 from mutirao.database.engine import Engine
 from mutirao.database.migrate import schema
 from mutirao.language import Loaded
+from mutirao.people.webhook import WebhookSender
 from mutirao.worker import Clock, Observer, Worker, WorkerOptions
 
 app = typer.Typer(add_completion=False)
@@ -91,7 +92,7 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
             observer.watch(engine, worker)
         _say("A worker and a clock are running.")
         watch = Watch(engine, board, length, None if resolve(database).is_embedded else _PATIENCE)
-        services: list[Service] = [worker, Clock(engine, observers), watch]
+        services: list[Service] = [worker, Clock(engine, observers), WebhookSender(engine), watch]
         if loaded is EXAMPLE:
             services.append(Travellers(engine))
         watch.stops(services)

@@ -30,10 +30,12 @@ from mutirao.database.answer import Answers
 from mutirao.database.array import texts
 from mutirao.database.charge import Charges
 from mutirao.database.connection import check_server, connect, refusals
+from mutirao.database.deadline import Deadlines
 from mutirao.database.explanation import Why
 from mutirao.database.file import Files
 from mutirao.database.keep import KeepCalls
 from mutirao.database.library import Library
+from mutirao.database.message import Messages
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
 from mutirao.database.person import Persons
@@ -52,11 +54,13 @@ from mutirao.database.record import (
 )
 from mutirao.database.role import Roles
 from mutirao.database.schedule import Schedules
+from mutirao.database.setting import Settings
 from mutirao.database.sight import Sight
 from mutirao.database.source import Sources
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition, HasState
 from mutirao.database.together import joined, joining, part_of
+from mutirao.database.webhook import Webhooks
 from mutirao.database.worklist import Worklists
 from mutirao.errors import FlowError, OperatorError, RequestError
 from mutirao.model import Change, Definition, Limit, encode_document, from_document
@@ -119,6 +123,10 @@ class Engine(KeepCalls):
         self.files = Files(self)
         self.answers = Answers(self)
         self.sources = Sources(self)
+        self.deadlines = Deadlines(self)
+        self.messages = Messages(self)
+        self.webhooks = Webhooks(self)
+        self.settings = Settings(self)
         self._reviving = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
 

@@ -726,3 +726,61 @@ select document, inputs, outputs, attributes from mutirao.application_of(%s, %s)
 
 -- note_output: keeps what the program of a job said
 select mutirao.note_output(%s, %s, %s::jsonb, %s)
+-- messages: a page of a person's messages, newest first
+select m.id, m.kind, m.sender, m.text, m.instance, m.job, t.name as task, m.note, m.at, m.read_at
+from mutirao.message m left join mutirao.task t on t.id = m.task
+where m.person = %(person)s and m.id < %(before)s and (not %(unread)s or m.read_at is null) and (%(kinds)s::text[] is null or m.kind = any (%(kinds)s))
+order by m.id desc limit %(limit)s
+
+-- unread_messages: how many a person has not read, up to a thousand
+select mutirao.unread_messages(%s)
+
+-- read_messages: marks messages of a person as read; answers how many were not yet
+select mutirao.read_messages(%s, %s::bigint[], %s)
+
+-- extend_deadline: gives a work item another deadline
+select mutirao.extend_deadline(%s, %s, %s, %s)
+
+-- set_reminders: sets when deadlines are told of, and when items move
+select mutirao.set_reminders(%s, %s::float8[]::numeric[], %s::float8::numeric, %s, %s)
+
+-- settings: what holds for the whole engine
+select s.name, s.value, s.set_by, s.set_at from mutirao.setting s order by s.name
+
+-- setting_changes: who set what, the newest first
+select c.id, c.name, c.before, c.after, c.reason, c.writer, c.at from mutirao.setting_change c where c.id < %s order by c.id desc limit %s
+
+-- set_settings: sets some of it
+select mutirao.set_settings(%s, %s::jsonb, %s, %s)
+
+-- webhooks: those that an actor may see to, or one of them
+select * from mutirao.webhooks(%s, %s)
+
+-- webhook_address: the whole address of a webhook and its secret
+select url, secret from mutirao.webhook_address(%s, %s)
+
+-- put_webhook: lets messages be sent on
+select mutirao.put_webhook(%s, %s, %s, %s::text[], %s, %s)
+
+-- pause_webhook: lets a webhook send nothing, or go on
+select mutirao.pause_webhook(%s, %s, %s)
+
+-- drop_webhook: takes a webhook away
+select mutirao.drop_webhook(%s, %s)
+
+-- try_webhook: lets a webhook send a message that says nothing; answers the delivery
+select mutirao.try_webhook(%s, %s)
+
+-- retry_deliveries: sends again what was given up
+select mutirao.retry_deliveries(%s, %s, %s)
+
+-- deliveries: what became of the messages that a webhook sent on, the newest first
+select d.id, d.message, m.kind, d.status, d.tries, d.made_at, d.due_at, d.ended_at, d.answer, d.error
+from mutirao.delivery d left join mutirao.message m on m.id = d.message
+where d.webhook = %(webhook)s and d.id < %(before)s and (%(status)s::text is null or d.status = %(status)s) order by d.id desc limit %(limit)s
+
+-- take_deliveries: takes what is to be sent now
+select delivery, try, webhook, url, secret, content from mutirao.take_deliveries(%s, %s, %s, %s::int[], %s)
+
+-- end_delivery: says how a try went
+select mutirao.end_delivery(%s, %s, %s, %s)

@@ -1112,6 +1112,27 @@ COMMENT ON COLUMN mutirao.webhook.target IS 'Scheme and host of its URL. The who
 
 COMMENT ON COLUMN mutirao.webhook.kinds IS 'Which kinds of messages; null: all.';
 
+CREATE TABLE mutirao.delivery (
+    id bigint NOT NULL,
+    webhook integer NOT NULL,
+    message bigint,
+    status text DEFAULT 'waiting'::text NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    answer integer,
+    error text,
+    CONSTRAINT delivery_check CHECK (((status = 'waiting'::text) = (ended_at IS NULL))),
+    CONSTRAINT delivery_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'sent'::text, 'given_up'::text])))
+);
+
+COMMENT ON TABLE mutirao.delivery IS 'Messages on their way to webhooks. A message that is null is a trial.';
+
+COMMENT ON COLUMN mutirao.delivery.due_at IS 'When it is sent, or sent again if whoever sends it at the moment is heard of no more. Null: it has ended, or its webhook is paused.';
+
+COMMENT ON COLUMN mutirao.delivery.answer IS 'The HTTP status of the last answer.';
+
 CREATE TABLE mutirao.attachment (
     id bigint NOT NULL,
     instance bigint NOT NULL,
@@ -1223,27 +1244,6 @@ CREATE TABLE mutirao.delayed (
 );
 
 COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
-
-CREATE TABLE mutirao.delivery (
-    id bigint NOT NULL,
-    webhook integer NOT NULL,
-    message bigint,
-    status text DEFAULT 'waiting'::text NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    made_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone,
-    ended_at timestamp with time zone,
-    answer integer,
-    error text,
-    CONSTRAINT delivery_check CHECK (((status = 'waiting'::text) = (ended_at IS NULL))),
-    CONSTRAINT delivery_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'sent'::text, 'given_up'::text])))
-);
-
-COMMENT ON TABLE mutirao.delivery IS 'Messages on their way to webhooks. A message that is null is a trial.';
-
-COMMENT ON COLUMN mutirao.delivery.due_at IS 'When it is sent, or sent again if whoever sends it at the moment is heard of no more. Null: it has ended, or its webhook is paused.';
-
-COMMENT ON COLUMN mutirao.delivery.answer IS 'The HTTP status of the last answer.';
 
 ALTER TABLE mutirao.delivery ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.delivery_id_seq
@@ -1845,6 +1845,8 @@ CREATE INDEX delivery_due ON mutirao.delivery USING btree (webhook, due_at) WHER
 CREATE INDEX delivery_ended ON mutirao.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX delivery_message ON mutirao.delivery USING btree (message);
+
+CREATE INDEX delivery_unsent ON mutirao.delivery USING btree (webhook, status) WHERE (status <> 'sent'::text);
 
 CREATE INDEX delivery_webhook ON mutirao.delivery USING btree (webhook, id DESC);
 

@@ -46,6 +46,17 @@ end $$;
 comment on function mutirao.put_webhook(int, text, bytea, text[], int, text) is
   'Lets messages be sent on to an address: those of a person, or of everybody; of some kinds, or of all. The secret signs them.';
 
+create or replace function mutirao.webhooks(actor int, webhook int default null)
+returns table (id int, person text, target text, kinds text[], paused boolean, made_by text, made_at timestamptz, waiting bigint, given_up bigint, sent_at timestamptz)
+language sql stable security definer begin atomic
+  select w.id, p.name, w.target, w.kinds, w.paused, w.made_by, w.made_at,
+    (select count(*) from mutirao.delivery d where d.webhook = w.id and d.status = 'waiting'), (select count(*) from mutirao.delivery d where d.webhook = w.id and d.status = 'given_up'),
+    (select d.ended_at from mutirao.delivery d where d.webhook = w.id and d.status = 'sent' order by d.id desc limit 1)
+  from mutirao.webhook w left join mutirao.person p on p.id = w.person
+  where (actor is null or w.person = actor or mutirao.is_administrator(actor)) and (webhooks.webhook is null or w.id = webhooks.webhook) order by w.id;
+end;
+comment on function mutirao.webhooks(int, int) is 'The webhooks that an actor may see to, with how many messages wait and were given up, and when one was received last.';
+
 create or replace function mutirao.webhook_address(actor int, webhook int, out url text, out secret bytea)
 language plpgsql security definer as $$
 declare

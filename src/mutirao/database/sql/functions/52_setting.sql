@@ -14,6 +14,7 @@ return case name
   when 'transfer' then case when not mutirao.is_number_between(value, 0, 8760) then 'one of the reminders, or 0 for the deadline itself' end
   when 'session_idle_hours' then case when not mutirao.is_number_between(value, 0.1, 8760) then 'a number of hours from 0.1 to 8760' end
   when 'session_hours' then case when not mutirao.is_number_between(value, 0.1, 87600) then 'a number of hours from 0.1 to 87600' end
+  when 'file_limit' then case when not mutirao.is_number_between(value, 1, 1099511627776) or (value #>> '{}')::numeric % 1 <> 0 then 'a number of bytes from 1 to 1099511627776' end
   when 'keep_messages' then case when not mutirao.is_number_between(value, 0, 36500) then 'a number of days from 0 to 36500' end
 end;
 comment on function mutirao.setting_fault(text, jsonb) is 'What a setting should be, if this value is not that.';

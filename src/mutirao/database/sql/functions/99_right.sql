@@ -29,7 +29,7 @@ insert into mutirao.callable (function, level) values
   ('begin_upload', 'work'), ('put_chunk', 'work'), ('upload_state', 'work'), ('seal_upload', 'work'), ('finish_upload', 'work'), ('abandon_upload', 'work'),
   ('limit_files', 'define'), ('may_read_file', 'read'),
   ('extend_deadline', 'work'), ('set_settings', 'define'), ('set_reminders', 'define'), ('read_messages', 'work'), ('unread_messages', 'read'),
-  ('put_webhook', 'define'), ('pause_webhook', 'define'), ('drop_webhook', 'define'), ('try_webhook', 'define'), ('retry_deliveries', 'define'), ('webhook_address', 'define'),
+  ('webhooks', 'define'), ('put_webhook', 'define'), ('pause_webhook', 'define'), ('drop_webhook', 'define'), ('try_webhook', 'define'), ('retry_deliveries', 'define'), ('webhook_address', 'define'),
   ('take_deliveries', 'define'), ('end_delivery', 'define'),
   ('recall_answer', 'work'), ('keep_answer', 'work'), ('check_see', 'read'), ('check_see_job', 'read'), ('check_see_flow', 'read'), ('startable', 'read'), ('stance', 'read'),
   ('check_unchanged', 'work'), ('interests', 'read'),

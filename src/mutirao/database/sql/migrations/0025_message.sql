@@ -61,6 +61,7 @@ comment on column mutirao.delivery.due_at is 'When it is sent, or sent again if 
 comment on column mutirao.delivery.answer is 'The HTTP status of the last answer.';
 create index delivery_due on mutirao.delivery (webhook, due_at) where due_at is not null;
 create index delivery_webhook on mutirao.delivery (webhook, id desc);
+create index delivery_unsent on mutirao.delivery (webhook, status) where status <> 'sent';
 create index delivery_message on mutirao.delivery (message);
 create index delivery_ended on mutirao.delivery (ended_at) where ended_at is not null;
 

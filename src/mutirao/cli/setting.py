@@ -1,0 +1,71 @@
+"""`mutirao setting`: what holds for the whole engine."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.text import Text
+
+from mutirao.cli import render
+from mutirao.cli.arguments import Reason
+from mutirao.cli.listing import Listing
+from mutirao.cli.options import Database, Json
+from mutirao.cli.output import console, print_json
+from mutirao.cli.session import visit
+from mutirao.cli.usage import Group, misuse
+from mutirao.database.engine import Engine
+from mutirao.database.setting import SettingRecord
+from mutirao.model.value import ENCODER
+
+app = typer.Typer(cls=Group, add_completion=False, help="What holds for all. Example: mutirao setting list")
+
+
+@app.command("list")
+def list_settings(database: Database = None, json: Json = False) -> None:
+    """List settings, and who set them last.
+
+    Example: mutirao setting list
+    """
+    _print(visit(database, lambda engine: engine.settings.all(), must_exist=True), json=json)
+
+
+@app.command("set")
+def set_settings(
+    values: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE", help="As JSON: transfer=12, reminders=[36,12,1]. All or none.")
+    ],
+    reason: Reason = None,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Set some of them together; who, when and why is kept.
+
+    Example: mutirao setting set reminders=[36,12,1] transfer=12
+    """
+    changes = dict(_read(each) for each in values)
+
+    async def act(engine: Engine) -> list[SettingRecord]:
+        await engine.settings.set(None, changes, reason=reason)
+        return await engine.settings.all()
+
+    _print(visit(database, act, must_exist=True), json=json)
+
+
+def _read(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise misuse(f'"{text}" is no setting: say NAME=VALUE, such as transfer=12')
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        raise misuse(f'the value of "{name}" is not JSON: {value}') from None
+
+
+def _print(found: list[SettingRecord], *, json: bool) -> None:
+    if json:
+        return print_json(found)
+    listing = Listing("name", "value", "set by", "at")
+    for each in found:
+        at = render.moment(each.set_at) if each.set_at else ""
+        listing.add_row(each.name, ENCODER.encode(each.value).decode(), Text(each.set_by or ""), at)
+    return console.print(listing, highlight=False)
