@@ -236,6 +236,12 @@ def test_files_are_read_together_and_each_finding_names_its_own() -> None:
     ]
 
 
+def test_what_the_model_refuses_is_told_at_its_part() -> None:
+    text = 'WORKFLOW A {\n  STRING s;\n  QUERY q { DATABASE d; EXPRESSION "select :t"; }\n  TASK b { }\n}'
+    found = only(text)
+    assert (found.code, found.place.line, found.place.column) == ("unknown_attribute", 3, 9)
+
+
 def test_what_follows_from_a_wrong_model_is_not_told_as_well() -> None:
     reading = examine(
         [Source("x", "WORKFLOW A { TASK b: M { DEADLINE 1 HOURS; } } TASK M { TYPE MANUEL; ROLE Clerk; }")]

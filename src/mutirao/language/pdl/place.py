@@ -21,7 +21,7 @@ class FlowPlaces:
             if f'task "{name}"' in message:
                 return self.conditions.get(name, place) if code in _ABOUT_CONDITIONS else place
         for name, place in self.attributes.items():
-            if f'attribute "{name}"' in message and code not in _ABOUT_CONDITIONS:
+            if f'attribute "{name}":' in message:  # one that is only spoken of has no colon
                 return place
         return self.final if self.final is not None and code in _ABOUT_CONDITIONS else self.name
 
