@@ -13,7 +13,7 @@ from mutirao.errors import MutiraoError
 from mutirao.model import Attribute, Definition, Offer, Task
 from mutirao.people import add_token, set_password
 from mutirao.server.client import Client
-from mutirao.server.options import ServerOptions
+from mutirao.server.options import PATIENCE, ServerOptions
 from mutirao.server.service import Server
 from mutirao.testing.database import TestServer
 
@@ -75,7 +75,7 @@ class Site:
 @asynccontextmanager
 async def serving(url: str, **options: Any) -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(Engine(url, upgrade=False, name="server"))
+        engine = await stack.enter_async_context(Engine(url, upgrade=False, name="server", patience=PATIENCE))
         await engine.roles.add(None, "clerk")
         for name, roles in PEOPLE.items():
             await engine.persons.add(None, name, roles=roles)

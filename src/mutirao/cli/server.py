@@ -12,7 +12,7 @@ from mutirao.cli.service import run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.database.engine import Engine
 from mutirao.people import first_administrator
-from mutirao.server.options import ServerOptions
+from mutirao.server.options import PATIENCE, ServerOptions
 
 app = typer.Typer(add_completion=False)
 
@@ -53,7 +53,7 @@ async def _serve(database: str | None, options: ServerOptions, wanted: Wanted) -
     from mutirao.server.service import Server  # noqa: PLC0415 half a second that other commands need not wait
 
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(open_engine(database, "server"))
+        engine = await stack.enter_async_context(open_engine(database, "server", patience=PATIENCE))
         served = Server(engine, options)
         for line in await first_lines(engine):
             wanted.say(line)

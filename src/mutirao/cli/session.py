@@ -50,11 +50,11 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 @asynccontextmanager
 async def open_engine(
-    database: str | None, name: str | None = None, *, must_exist: bool = False
+    database: str | None, name: str | None = None, *, must_exist: bool = False, patience: float = 30.0
 ) -> AsyncIterator[Engine]:
     """The embedded server is ours to upgrade. A real one is upgraded when its operator says so."""
     address = resolve(database, must_exist=must_exist)
-    engine = Engine(database, name=name or writer())
+    engine = Engine(database, name=name or writer(), patience=patience)
     with ExitStack() as held:
         with progress.status("Opening the embedded PostgreSQL …" if address.is_embedded else "Connecting …"):
             if must_exist:

@@ -106,12 +106,23 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
 
 
 class Engine(KeepCalls):
-    """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so."""
+    """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so.
 
-    def __init__(self, database: str | None = None, *, upgrade: bool | None = None, name: str = "mutirao") -> None:
+    `patience` is how many seconds a call waits for a connection to be free, or to be made.
+    """
+
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        upgrade: bool | None = None,
+        name: str = "mutirao",
+        patience: float = 30.0,
+    ) -> None:
         self._address: Address = resolve(database)
         self._upgrade = self._address.is_embedded if upgrade is None else upgrade
         self.name = name
+        self._patience = patience
         self.url = ""
         self.schedules = Schedules(self)
         self.persons = Persons(self)
@@ -138,6 +149,7 @@ class Engine(KeepCalls):
                 self.url,
                 min_size=1,
                 max_size=8,
+                timeout=self._patience,
                 open=False,
                 configure=read_exact_numbers,
                 kwargs={"autocommit": True, "application_name": self.name[:63]},
@@ -176,6 +188,8 @@ class Engine(KeepCalls):
         """Called when the server does not answer: an embedded one that was killed is started again."""
         async with self._reviving:
             await asyncio.to_thread(self._address.revive)
+            if self._pool is not None:
+                await self._pool.check()  # or each dead connection would be somebody's error
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:

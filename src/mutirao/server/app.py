@@ -12,6 +12,7 @@ from mutirao.server.metrics import ServerMetrics
 from mutirao.server.openapi import TAGS, describe
 from mutirao.server.options import ServerOptions
 from mutirao.server.problem import tell_problems
+from mutirao.server.revive import Reviver
 from mutirao.server.route import ROUTERS
 
 _SUMMARY = "Durable processes that span programs, people, devices and companies."
@@ -33,6 +34,7 @@ def make_app(engine: Engine, options: ServerOptions | None = None, hub: Hub | No
     app.state.engine = engine
     app.state.options = options or ServerOptions()
     app.state.hub = hub or Hub(engine)
+    app.state.reviver = Reviver(engine)
     app.state.metrics = ServerMetrics(engine, app.state.hub)
     for router in ROUTERS:
         app.include_router(router)

@@ -1,7 +1,9 @@
 """Around every request: headers that keep browsers from harm, one line in the log, one count, and no traceback for anybody."""
 
 import logging
+import re
 import time
+from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,8 +20,18 @@ _HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
+SLASH = "\ufdd0"
+"""Stands for a slash within a name, until the name is read: it is no character of any text."""
 _UNKNOWN = "(none)"
 _QUIET = ("/health", "/ready", "/metrics")
+
+
+def whole_path(scope: Scope) -> str:
+    """A name may have a slash, sent as %2F: the framework would take it for the end of the name."""
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%2f" not in raw.lower():
+        return str(scope["path"])
+    return unquote(re.sub("%2f", quote(SLASH), raw.decode("latin-1"), flags=re.IGNORECASE))
 
 
 class Guard:
@@ -35,6 +47,7 @@ class Guard:
             return
         began = time.perf_counter()
         status = 0
+        scope = {**scope, "path": whole_path(scope)}
 
         async def guarded(message: Message) -> None:
             nonlocal status

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 MEGABYTE = 1024 * 1024
+PATIENCE = 5.0
+"""Seconds that a request waits for a connection to the database, before it is told that there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from mutirao.database.protocol import is_lost
 from mutirao.errors import FlowError, MutiraoError, OperatorError, RequestError
 from mutirao.model.value import ENCODER
 from mutirao.server.status import STATUSES, retry_after, status_of
@@ -104,6 +105,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, MutiraoError)  # noqa: S101 it is registered for these
     if status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("%s %s: %s", request.method, request.url.path, error)
+    if is_lost(error):
+        request.app.state.reviver.call()
     return problem(error)
 
 

@@ -20,8 +20,10 @@ import msgspec
 
 from mutirao.database.bridge import Wait, loop_beside
 from mutirao.server.client.batch import Batches
+from mutirao.server.client.file import Files
 from mutirao.server.client.flow import Flows
 from mutirao.server.client.instance import Instances
+from mutirao.server.client.item import Comments, Worklist
 from mutirao.server.client.job import Jobs
 from mutirao.server.client.library import Library
 from mutirao.server.client.person import Persons, Roles
@@ -48,6 +50,9 @@ class Client:
         self.flows = Flows(self.transport)
         self.instances = Instances(self.transport)
         self.library = Library(self.transport)
+        self.worklist = Worklist(self.transport)
+        self.comments = Comments(self.transport)
+        self.files = Files(self.transport)
         self.jobs = Jobs(self.transport)
         self.schedules = Schedules(self.transport)
         self.batches = Batches(self.transport)

@@ -2,10 +2,13 @@
 
 from mutirao.server.route import (
     batch,
+    comment,
     event,
+    file,
     flow,
     health,
     instance,
+    item,
     job,
     library,
     limit,
@@ -13,11 +16,14 @@ from mutirao.server.route import (
     role,
     schedule,
     session,
+    steer,
     token,
+    worklist,
 )
 
-_SESSIONS = (session, token, person, role)
-_FLOWS = (flow, limit, library, instance, job)
-_WORK = (event, schedule, batch, health)
+# Looked through in this order: what is asked most comes first.
+_WORK = (worklist, item, event, session, instance, steer, comment, file)
+_FLOWS = (flow, limit, library, job, schedule, batch)
+_PEOPLE = (token, person, role)
 
-ROUTERS = tuple(module.router for module in (*_SESSIONS, *_FLOWS, *_WORK))
+ROUTERS = tuple(module.router for module in (*_WORK, *_FLOWS, *_PEOPLE, health))

@@ -5,13 +5,17 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 
 from mutirao.database.record import Backlog, JobRecord, WorkerRecord
-from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, done, page
 from mutirao.server.need import Administrator, SignedIn
-from mutirao.server.route.parts import Number, Text, routes
+from mutirao.server.route.parts import Because, Number, State, Text, routes
 
 router = routes("job", "/jobs")
 
 JobStatus = Literal["ready", "running", "waiting", "held", "failed", "parked"]
+
+
+class Skip(Because):
+    change: State = {}
 
 
 @router.get("", response_model=Page[JobRecord])
@@ -45,3 +49,17 @@ async def workers(who: Administrator) -> Response:
 async def show(who: SignedIn, job: Number) -> Response:
     """One job of an instance that you may see."""
     return answer(await who.sight.job(job))
+
+
+@router.post("/{job}/retry", status_code=204)
+async def retry(who: SignedIn, job: Number, body: Because) -> Response:
+    """Try a failed job again, with all its retries: for the person in charge and administrators."""
+    await who.engine.charges.retry(who.id, job, reason=body.reason)
+    return done()
+
+
+@router.post("/{job}/skip", status_code=204)
+async def skip(who: SignedIn, job: Number, body: Skip) -> Response:
+    """End a job as if it had succeeded, with the change given."""
+    await who.engine.charges.skip(who.id, job, body.change, reason=body.reason)
+    return done()

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Header, Path
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from mutirao.server.answer import BIGGEST
+from mutirao.server.guard import SLASH
 from mutirao.server.routing import Route
 
 
@@ -22,7 +23,7 @@ class Sent(BaseModel):
 def _printable(text: str) -> str:
     if "\0" in text:
         raise ValueError("a text cannot hold the character U+0000")
-    return text
+    return text.replace(SLASH, "/")
 
 
 Text = Annotated[str, AfterValidator(_printable)]

@@ -1,0 +1,135 @@
+"""Steering: what the person in charge of an instance and administrators do with it and with its jobs."""
+
+from typing import Annotated
+
+from fastapi import Response
+from pydantic import Field
+
+from mutirao.database.charge import Creation
+from mutirao.database.sight import SeenInstance
+from mutirao.model.offer import Policy, PolicyKind
+from mutirao.server.answer import BIGGEST, answer
+from mutirao.server.need import SignedIn
+from mutirao.server.revision import check_unchanged, concerning, seen
+from mutirao.server.route.parts import At, Because, IfMatch, Number, Priority, Sent, State, Text, routes
+from mutirao.server.routing import creates
+from mutirao.server.who import Who
+
+router = routes("instance", "/instances")
+
+
+PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["manager"])]
+
+
+class TaskPolicy(Sent):
+    kind: PolicyKind
+    task: Annotated[Text | None, Field(max_length=100, description="The earlier task of same_as and not_as.")] = None
+
+    def policy(self) -> Policy:
+        return Policy(self.kind, self.task)
+
+
+class Create(Because):
+    flow: Annotated[Text, Field(max_length=100, examples=["travel"])]
+    state: State = {}
+    key: Annotated[
+        Text | None, Field(max_length=1000, description="A key that has an instance starts none, and answers that.")
+    ] = None
+    in_charge: Annotated[PersonName | None, Field(description="Nothing: you.")] = None
+    policies: Annotated[
+        dict[str, TaskPolicy] | None,
+        Field(
+            max_length=1000,
+            description="For single tasks, whom their items are offered to.",
+            examples=[{"approve": {"kind": "least_loaded"}}],
+        ),
+    ] = None
+    priority: Priority = 0
+    at: At = None
+
+
+class ChangeState(Because):
+    change: State
+    revision: Annotated[
+        int | None,
+        Field(ge=0, le=BIGGEST, description="The revision that was read: refused with 409 when there is a newer one."),
+    ] = None
+
+
+class Repair(Because):
+    change: State = {}
+
+
+class HandOver(Because):
+    to: PersonName
+
+
+@router.post("", status_code=201, response_model=SeenInstance)
+@creates
+async def create(who: SignedIn, body: Create) -> Response:
+    """Start an instance of a flow whose creator role you are in; you are in charge of it, unless you name somebody."""
+    policies = {task: each.policy() for task, each in (body.policies or {}).items()}
+    wanted = Creation(
+        flow=body.flow,
+        state=body.state,
+        key=body.key,
+        policies=policies,
+        in_charge=body.in_charge,
+        priority=body.priority,
+        at=body.at,
+    )
+    number = await who.engine.charges.create(who.id, wanted, reason=body.reason)
+    found = await who.sight.instance(number)
+    return answer(found, status=201, revision=found.revision, headers={"Location": f"/api/instances/{number}"})
+
+
+@router.post("/{instance}/set", response_model=SeenInstance)
+async def set_attributes(who: SignedIn, instance: Number, body: ChangeState, if_match: IfMatch = None) -> Response:
+    """Correct attributes; conditions are looked at again. For the person in charge and administrators, as all that follows."""
+    wanted = seen(if_match, body.revision, biggest=BIGGEST)
+    with concerning(if_match):
+        async with who.engine.together():
+            if wanted is not None:
+                await check_unchanged(who.sight, instance, wanted)
+            await who.engine.charges.set(who.id, instance, body.change, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/repair", response_model=SeenInstance)
+async def repair(who: SignedIn, instance: Number, body: Repair) -> Response:
+    """Correct an instance that is an exception. Failed jobs go, and fire again where their conditions hold."""
+    await who.engine.charges.repair(who.id, instance, body.change, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/suspend", response_model=SeenInstance)
+async def suspend(who: SignedIn, instance: Number, body: Because) -> Response:
+    """Interrupt it: what runs may finish, nothing else starts until it is resumed."""
+    await who.engine.charges.suspend(who.id, instance, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/resume", response_model=SeenInstance)
+async def resume(who: SignedIn, instance: Number, body: Because) -> Response:
+    """Go on with it."""
+    await who.engine.charges.resume(who.id, instance, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/cancel", response_model=SeenInstance)
+async def cancel(who: SignedIn, instance: Number, body: Because) -> Response:
+    """Stop it: what runs may finish, nothing else starts."""
+    await who.engine.charges.cancel(who.id, instance, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/hand_over", response_model=SeenInstance)
+async def hand_over(who: SignedIn, instance: Number, body: HandOver) -> Response:
+    """Put somebody else in charge."""
+    await who.engine.charges.hand_over(who.id, instance, body.to, reason=body.reason)
+    return await _answer(who, instance)
+
+
+async def _answer(who: Who, instance: int) -> Response:
+    found = await who.sight.instance(instance)
+    return answer(found, revision=found.revision)

@@ -1,0 +1,174 @@
+"""What nobody should send: a clear answer, the right status, and nothing changed."""
+
+from typing import Any
+
+import pytest
+from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
+
+MEGABYTE = 1024 * 1024
+
+
+async def code_of(answer: Any) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == answer.status_code
+    assert told["type"] == f"urn:mutirao:problem:{told['code']}"
+    return answer.status_code, told["code"]
+
+
+async def test_a_name_may_have_a_quote(site18: Site) -> None:
+    boss = await site18.client("boss")
+    for name in ("O'Neill", 'the "first"', "50%", "a/b", "x?y#z", "Ação; drop table person"):
+        await boss.persons.add(name, roles=["clerk"])
+        assert (await boss.persons.get(name)).name == name
+        assert (await boss.persons.disable(name)).disabled_at is not None
+
+
+async def test_ten_megabytes_of_pdl_are_refused_before_they_are_read(site18: Site) -> None:
+    http = await site18.http("boss")
+    text = '{"text": "' + "x" * (10 * MEGABYTE) + '"}'
+    answer = await http.post("/api/pdl", content=text, headers={"Content-Type": "application/json"})
+    assert await code_of(answer) == (413, "too_large")
+    answer = await http.post("/api/pdl", json={"text": "x" * 600_000})
+    assert await code_of(answer) == (413, "pdl_too_large")
+
+
+async def test_a_body_of_unknown_length_has_the_same_limit(site18: Site) -> None:
+    async def endless() -> Any:
+        for _ in range(100):
+            yield b" " * 100_000
+
+    http = await site18.http("boss")
+    answer = await http.post("/api/roles", content=endless(), headers={"Content-Type": "application/json"})
+    assert await code_of(answer) == (413, "too_large")
+
+
+@pytest.mark.parametrize("depth", [101, 1_000, 100_000])
+async def test_deep_json_is_refused(site18: Site, depth: int) -> None:
+    http = await site18.http("clerk_1")
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        deep = f'{{"flow": "request", "state": {{"city": {opening * depth}1{closing * depth}}}}}'
+        answer = await http.post("/api/flows/check", content=deep, headers={"Content-Type": "application/json"})
+        assert await code_of(answer) == (422, "too_deep")
+
+
+async def test_a_thousand_deep_rules_are_refused(site18: Site) -> None:
+    boss = await site18.client("boss")
+    rule = "and(" * 1000 + "a -> SUCCEEDED" + ")" * 1000
+    text = f"WORKFLOW deep {{ TASK a {{ DEPENDS; ROLE clerk; }} TASK b {{ DEPENDS {rule}; ROLE clerk; }} }}"
+    answer = await (await site18.http("boss")).post("/api/pdl", json={"text": text})
+    assert answer.status_code == 422
+    assert {"errors", "code"} <= answer.json().keys()
+    assert [flow.name for flow in await boss.flows.startable()] == ["request"]
+
+
+async def test_flows_that_are_each_others_children_are_refused(site18: Site) -> None:
+    boss = await site18.client("boss")
+    text = "WORKFLOW a { TASK x { DEPENDS; WORKFLOW a; } }"
+    answer = await (await site18.http("boss")).post("/api/pdl", json={"text": text})
+    assert answer.status_code == 422, answer.text
+    assert [flow.name for flow in await boss.flows.startable()] == ["request"]
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({}, "body.name"),
+        ({"name": 1}, "body.name"),
+        ({"name": ["x"]}, "body.name"),
+        ({"name": "x", "roles": "clerk"}, "body.roles"),
+        ({"name": "x", "colour": "red"}, "body.colour"),
+        ([], "body"),
+        ("x", "body"),
+        (None, "body"),
+    ],
+)
+async def test_a_body_of_the_wrong_type_is_told_where(site18: Site, body: Any, where: str) -> None:
+    answer = await (await site18.http("boss")).post("/api/persons", json=body)
+    assert await code_of(answer) == (422, "wrong_body")
+    assert answer.json()["errors"][0]["where"] == where
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"name": NaN}', b'{"name": "\\ud800"}'])
+async def test_what_is_no_json_is_refused(site18: Site, text: bytes) -> None:
+    http = await site18.http("boss")
+    answer = await http.post("/api/persons", content=text, headers={"Content-Type": "application/json"})
+    assert await code_of(answer) == (422, "wrong_body")
+
+
+async def test_json_that_does_not_say_so_is_refused(site18: Site) -> None:
+    http = await site18.http("boss")
+    for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = await http.post("/api/persons", content=b'{"name": "x"}', headers={"Content-Type": media})
+        assert answer.status_code == 422
+    assert [person.name async for person in (await site18.client("boss")).persons.all()] == [
+        "boss",
+        "clerk_1",
+        "clerk_2",
+        "outsider",
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/instances/0",
+        "/api/instances/-1",
+        "/api/instances/x",
+        "/api/instances/9223372036854775808",
+        "/api/instances/1/why?at=99999999999999999999",
+        "/api/persons/%00",
+        "/api/persons?search=%00",
+        "/api/instances?limit=0",
+        "/api/instances?limit=100000",
+        "/api/instances?cursor=%FF",
+        "/api/instances?status=gone",
+        "/api/jobs?status=gone",
+        "/api/schedules/times?cron=x",
+        "/api/schedules/times?cron=0+0+*+*+*&zone=Nowhere",
+    ],
+)
+async def test_addresses_that_cannot_be_meant(site: Site, path: str) -> None:
+    answer = await (await site.http("boss")).get(path)
+    assert (await code_of(answer))[0] == 422
+
+
+async def test_a_text_without_end_is_refused(site18: Site) -> None:
+    answer = await (await site18.http("boss")).post("/api/persons", json={"name": "a\0b"})
+    assert await code_of(answer) == (422, "wrong_body")
+
+
+async def test_what_is_not_there(site18: Site) -> None:
+    http = await site18.http("boss")
+    assert await code_of(await http.get("/api/nothing")) == (404, "unknown_path")
+    assert await code_of(await http.get("/")) == (404, "unknown_path")
+    assert await code_of(await http.delete("/api/flows")) == (405, "wrong_method")
+    for path, code in (
+        ("/api/instances/17", "unknown_instance"),
+        ("/api/jobs/17", "unknown_job"),
+        ("/api/persons/nobody", "unknown_person"),
+        ("/api/roles/nothing", "unknown_role"),
+        ("/api/flows/nothing", "unknown_flow"),
+        ("/api/flows/request?version=9", "unknown_version"),
+        ("/api/schedules/nothing", "unknown_schedule"),
+        ("/api/batches/17", "unknown_batch"),
+        ("/api/uploads/17", "unknown_upload"),
+        (f"/api/instances/17/files/{'0' * 64}", "unknown_file"),
+    ):
+        assert await code_of(await http.get(path)) == (404, code)
+    for path, code in (
+        ("/api/library/task_models/nothing", "unknown_model"),
+        ("/api/library/applications/nothing", "unknown_application"),
+        ("/api/library/orderings/a/b", "unknown_ordering"),
+    ):
+        assert await code_of(await http.delete(path)) == (404, code)
+
+
+async def test_every_answer_keeps_browsers_from_harm(site18: Site) -> None:
+    http = await site18.http("boss")
+    for path in ("/api/session", "/health", "/api/nothing"):
+        answer = await http.get(path)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert answer.headers["cache-control"] == "no-store"
+        assert "server" not in answer.headers

@@ -1,0 +1,126 @@
+"""Instances over HTTP: created, looked at and steered by those who may."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
+
+
+async def test_whoever_is_in_the_creator_role_creates_and_is_in_charge(site: Site) -> None:
+    client = await site.client("clerk_1")
+    made = await client.instances.create("request", {"city": "Recife"}, reason="by phone")
+    assert (made.in_charge, made.may_steer, made.state["city"]) == ("clerk_1", True, "Recife")
+    first = await anext(client.instances.trace(made.id))
+    assert first.writer == "clerk_1"
+    assert first.note == {"reason": "by phone"}
+
+
+async def test_numbers_are_exact_both_ways(site18: Site) -> None:
+    client = await site18.client("clerk_1")
+    amount = Decimal("12345678901234567890.123456789")
+    made = await client.instances.create("request", {"amount": amount})
+    assert (await client.instances.get(made.id)).state["amount"] == amount
+
+
+async def test_one_who_is_not_in_the_creator_role_may_not(site18: Site) -> None:
+    client = await site18.client("outsider")
+    async with refused("forbidden", 403, 'members of the role "clerk"'):
+        await client.instances.create("request")
+    assert await client.flows.startable() == []
+    assert [flow.name for flow in await (await site18.client("clerk_1")).flows.startable()] == ["request"]
+
+
+async def test_lists_go_by_pages_and_have_only_ones_own(site: Site) -> None:
+    client = await site.client("clerk_1")
+    made = [(await client.instances.create("request", {"city": str(n)})).id for n in range(5)]
+    other = await (await site.client("clerk_2")).instances.create("request")
+    found = [each.id async for each in client.instances.all(flow="request", status="open", limit=2)]
+    assert found == list(reversed(made))
+    boss = await site.client("boss")
+    assert [each.id async for each in boss.instances.all()] == []
+    assert [each.id async for each in boss.instances.all(everybody=True, limit=3)] == [other.id, *reversed(made)]
+    assert [each.id async for each in boss.instances.all(flow="request", where="city=3")] == [made[3]]
+    async with refused("forbidden", 403):
+        await anext(client.instances.all(everybody=True))
+    async with refused("wrong_call", 422):
+        await anext(boss.instances.all(status="shut"))
+
+
+async def test_the_next_page_is_linked(site18: Site) -> None:
+    client = await site18.client("clerk_1")
+    for _ in range(3):
+        await client.instances.create("request")
+    http = await site18.http("clerk_1")
+    first = await http.get("/api/instances?limit=2")
+    assert first.links["next"]["url"].startswith(site18.url)
+    second = await http.get(first.links["next"]["url"])
+    assert len(second.json()["items"]) == 1
+    assert second.json()["next"] is None
+    assert "Link" not in second.headers
+    assert (await http.get("/api/instances?cursor=nonsense")).json()["code"] == "wrong_call"
+
+
+async def test_it_is_steered_by_whoever_is_in_charge(site: Site) -> None:
+    client = await site.client("clerk_1")
+    instance, _ = await site.item()
+    assert (await client.instances.suspend(instance, reason="wait")).status == "open.notrunning.suspended"
+    async with refused("instance_suspended", 409):
+        await (await site.client("clerk_2")).worklist.select((await site.item())[1] - 1)
+    assert (await client.instances.resume(instance)).status == "open.running"
+    async with refused("not_suspended", 409):
+        await client.instances.resume(instance)
+    async with refused("not_an_exception", 409):
+        await client.instances.repair(instance)
+    assert (await client.instances.set(instance, {"city": "Olinda"})).state["city"] == "Olinda"
+    assert (await client.instances.hand_over(instance, "clerk_2")).in_charge == "clerk_2"
+    async with refused("forbidden", 403, "only the person in charge"):
+        await client.instances.cancel(instance)
+    assert (await (await site.client("clerk_2")).instances.cancel(instance)).status == "closed.aborted"
+    async with refused("instance_closed", 409):
+        await (await site.client("boss")).instances.cancel(instance)
+
+
+async def test_a_change_of_what_was_changed_meanwhile_is_told_what_was(site: Site) -> None:
+    client = await site.client("clerk_1")
+    instance, _ = await site.item(city="Recife")
+    seen = (await client.instances.get(instance)).revision
+    await (await site.client("boss")).instances.set(instance, {"city": "Olinda"}, seen=seen)
+    async with refused("changed_meanwhile", 412) as told:
+        await client.instances.set(instance, {"city": "Natal"}, seen=seen)
+    [change] = told.error.details["changes"]
+    assert change["by"] == "boss"
+    assert change["attributes"] == {"city": {"before": "Recife", "after": "Olinda"}}
+    http = await site.http("clerk_1")
+    answer = await http.post(f"/api/instances/{instance}/set", json={"change": {"city": "Natal"}, "revision": seen})
+    assert (answer.status_code, answer.json()["code"]) == (409, "changed_meanwhile")
+    assert (await client.instances.get(instance)).state["city"] == "Olinda"
+
+
+async def test_why_and_jobs_are_for_those_who_see_it(site18: Site) -> None:
+    instance, job = await site18.item()
+    client = await site18.client("clerk_2")
+    assert [why.task for why in await client.instances.why(instance)][:2] == [None, "approve"]
+    assert (await client.jobs.get(job)).task == "approve"
+    outsider = await site18.client("outsider")
+    for asked in (outsider.instances.why(instance), outsider.instances.get(instance)):
+        async with refused("unknown_instance", 404):
+            await asked
+    async with refused("unknown_job", 404):
+        await outsider.jobs.get(job)
+
+
+async def test_a_start_may_be_put_off_and_have_policies_and_a_key(site18: Site) -> None:
+    client = await site18.client("clerk_1")
+    later = datetime.now(UTC) + timedelta(days=1)
+    made = await client.instances.create(
+        "request", at=later, instance_key="a", policies={"approve": {"kind": "round_robin"}}
+    )
+    assert made.status == "open.notrunning"
+    assert made.due_at == later
+    assert (await client.instances.create("request", instance_key="a")).id == made.id
+    async with refused("unknown_task", 422):
+        await client.instances.create("request", policies={"nothing": {"kind": "everyone"}})
+    async with refused("unknown_flow", 404):
+        await client.instances.create("nothing")
+    async with refused("wrong_type", 422):
+        await client.instances.create("request", {"amount": "much"})
