@@ -61,6 +61,7 @@ def mutirao_engine(
 ) -> "Iterator[Engine]":
     """An engine of the test's own, thrown away afterwards, with the flows of its mark, `@pytest.mark.mutirao(flows=[…])`."""
     from mutirao.testing.engine import LooseEngine
+    from mutirao.testing.person import make_roles
 
     with ExitStack() as stack:
         with _in_one_line():
@@ -69,6 +70,7 @@ def mutirao_engine(
         stack.callback(engine.close)
         for mark in reversed(list(request.node.iter_markers("mutirao"))):
             for flow in mark.kwargs.get("flows", ()):
+                mutirao_wait(make_roles(engine, flow))
                 mutirao_wait(engine.apply(flow))
         request.node.stash[_engine] = engine, mutirao_wait
         yield engine

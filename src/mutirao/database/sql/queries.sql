@@ -330,9 +330,10 @@ from mutirao.throttle t join mutirao.flow f on f.id = t.flow join mutirao.task n
 where %(flow)s::text is null or f.name = %(flow)s
 order by f.name, n.name
 
--- unrest: whether something is ready, running, due or behind its version; and in how many seconds the next retry is due
+-- unrest: whether something is ready or running for others than people, due, or behind its version; and in how many seconds the next retry is due
 select
-  exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow where j.status in ('ready', 'running') and j.task <> f.exception_task)
+  exists (select from mutirao.job j join mutirao.flow f on f.id = j.flow where j.status in ('ready', 'running') and j.task <> f.exception_task and j.role is null and not j.by_clock)
+    or exists (select from mutirao.child c where c.due_at <= mutirao.now()) or exists (select from mutirao.job j where j.alert_at <= mutirao.now())
     or exists (select from mutirao.job j where j.status = 'waiting' and j.due_at <= mutirao.now())
     or exists (select from mutirao.recheck) or exists (select from mutirao.batch b where b.status = 'running')
     or exists (select from mutirao.delayed d where d.due_at <= mutirao.now()) or exists (select from mutirao.schedule s where s.next_at <= mutirao.now()),
