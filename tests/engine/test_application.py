@@ -417,3 +417,9 @@ async def test_a_semi_automatic_item_is_run_by_nobody(shop: Shop) -> None:
         assert not worker.does("order", "make")
     [job] = await shop.stage.engine.jobs(number)
     assert job.status == "ready"
+    [(clerk,)] = await shop.stage.rows(
+        "insert into mutirao.person (name, made_by, made_at) values ('clerk_1', 'test', now()) returning id"
+    )
+    await shop.stage.do("insert into mutirao.member select id, %s from mutirao.role where name = 'clerk'", clerk)
+    shown = await shop.stage.engine.worklists.show(clerk, job.id)
+    assert (shown.item.application, shown.program) == ("Tool", str(shop.script))

@@ -156,6 +156,7 @@ class ItemView:
     comments: list[Comment]
     attachments: list[Attachment]
     story: list[StoryRow]
+    program: str | None = None  # the file of its application, which is the person's to start
 
 
 @dataclass(frozen=True, slots=True)

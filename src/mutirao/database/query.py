@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import psycopg
@@ -16,12 +16,10 @@ from psycopg import AsyncRawCursor
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 
+from mutirao.database.caller import Caller
 from mutirao.database.sql import query
-from mutirao.errors import FlowError, MutiraoError, RequestError
+from mutirao.errors import FlowError, RequestError
 from mutirao.model.query import Statement, read_expression
-
-if TYPE_CHECKING:
-    from mutirao.database.engine import Engine
 
 MOST_ROWS = 10_000
 MOST_BYTES = 1_000_000
@@ -41,10 +39,10 @@ class Asked:
     state: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def run_queries(engine: "Engine", job: int, attempt: int) -> bytes | None:
+async def run_queries(engine: Caller, job: int, attempt: int) -> bytes | None:
     """Ask what a job needs before its work begins, and write it. Answers the state that it then works on, as JSON.
 
-    None when it needs nothing. Raises `query_failed` when an answer is not to be had, and whatever writing it may raise.
+    None when there is nothing to ask, or nothing any more in this attempt. Raises `query_failed` when an answer is not to be had, and whatever writing it may raise.
     """
     async with engine.connection() as connection:
         wanted = await (await connection.execute(query("queries_of"), (job, attempt))).fetchall()
@@ -62,28 +60,11 @@ async def run_queries(engine: "Engine", job: int, attempt: int) -> bytes | None:
     return None if row is None else str(row[0]).encode()
 
 
-async def asking_tasks(engine: "Engine", tasks: Collection[int]) -> frozenset[int]:
+async def asking_tasks(engine: Caller, tasks: Collection[int]) -> frozenset[int]:
     """Those of these tasks whose jobs have something to ask before they begin, in any version of their flow."""
     async with engine.connection() as connection:
         found = await connection.execute(query("asking_tasks"), (list(tasks),))
         return frozenset(task for (task,) in await found.fetchall())
-
-
-async def take_item(engine: "Engine", actor: int, job: int, *, lock: bool = False) -> int:
-    """A person selects a work item, with what its queries give; answers the attempt.
-
-    Where they cannot be had, the item is given back, and the refusal is theirs: `query_failed`.
-    """
-    async with engine.connection() as connection:
-        row = await (await connection.execute(query("take_item"), (actor, job, lock))).fetchone()
-    attempt = 0 if row is None else int(row[0])
-    try:
-        await run_queries(engine, job, attempt)
-    except MutiraoError as error:
-        async with engine.connection() as connection:
-            await connection.execute(query("give_item_back"), (actor, job, error.message))
-        raise
-    return attempt
 
 
 async def ask(asked: Asked) -> Any:

@@ -27,8 +27,9 @@ from mutirao.database.item import (
     Taken,
 )
 from mutirao.database.person import Persons, checked_text
+from mutirao.database.query import run_queries
 from mutirao.database.sql import query
-from mutirao.errors import RequestError
+from mutirao.errors import MutiraoError, RequestError
 from mutirao.model import Change
 from mutirao.model.plain import encode_plain
 
@@ -81,6 +82,7 @@ class Worklists(Face):
             "comments": _records(Comment, row.pop("all_comments")),
             "attachments": _records(Attachment, row.pop("attachments")),
             "story": _records(StoryRow, row.pop("story")),
+            "program": row.pop("program"),
         }
         return ItemView(Item(**row), **parts)
 
@@ -88,12 +90,24 @@ class Worklists(Face):
 
     async def select(self, actor: int, job: int, *, lock: bool = False) -> int:
         """Take an item, with `lock` to do it away from the engine; answers the attempt, which `finish` must name."""
-        return int(await self._call("select_item", actor, job, lock))
+        attempt = int(await self._call("select_item", actor, job, lock))
+        await self._ask(actor, job, attempt)
+        return attempt
 
     async def next(self, actor: int, chosen: ItemFilter = ALL_ITEMS, *, lock: bool = False) -> Taken | None:
         """Take the first item that nobody else is taking at this moment, if there is one."""
         found = await self._rows(Taken, "claim_next", [actor, _document(chosen.document()), lock])
+        for taken in found:
+            await self._ask(actor, taken.job, taken.attempt)
         return found[0] if found else None
+
+    async def _ask(self, actor: int, job: int, attempt: int) -> None:
+        """What the item takes from other databases; where it is not to be had, the item is not taken."""
+        try:
+            await run_queries(self, job, attempt)
+        except MutiraoError as error:
+            await self.give_back(actor, job, reason=error.message)
+            raise
 
     async def give_back(self, actor: int, job: int, *, reason: str | None = None) -> None:
         """Return an item undone."""

@@ -13,6 +13,7 @@ from mutirao.language.handler import Handler
 from mutirao.worker.asking import Asking
 from mutirao.worker.observer import Observer
 from mutirao.worker.options import WorkerOptions
+from mutirao.worker.programs import Programs
 from mutirao.worker.running import Outcome, Running, failure
 from mutirao.worker.thread import Threads
 from mutirao.worker.transaction import Transactions
@@ -65,13 +66,13 @@ class Desk:
         self._being_reported: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
-        self._processes = options.processes
         self._observers = observers
         self._reporting = reporting
         self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._threads = Threads(options.threads, self._finish)
         self._transactions = Transactions(line, options, self._finish, freed)
+        self._programs = Programs(options.processes, self._run_async)
 
     @property
     def is_empty(self) -> bool:
@@ -87,7 +88,7 @@ class Desk:
             case Place.TRANSACTION:
                 return self._transactions.room
             case Place.PROCESS:
-                return self._processes - sum(each.handler.is_program for each in self.running.values())
+                return self._programs.room
 
     def begin(self, jobs: Iterable[Running]) -> None:
         for running in jobs:
@@ -99,13 +100,19 @@ class Desk:
                 running.task = self._loop.create_task(self._ask_and_place(running, self.asking))
             else:
                 self._place(running)
+        self._dispatch()
+
+    def _dispatch(self) -> None:
         self._transactions.dispatch()
         self._threads.dispatch()
+        self._programs.dispatch()
 
     def _place(self, running: Running) -> None:
         match Place.of(running.handler):
-            case Place.LOOP | Place.PROCESS:
+            case Place.LOOP:
                 running.task = self._loop.create_task(self._run_async(running))
+            case Place.PROCESS:
+                self._programs.submit(running)
             case Place.THREAD:
                 self._threads.submit(running)
             case Place.TRANSACTION:
@@ -140,7 +147,7 @@ class Desk:
 
     def withdraw(self) -> list[Running]:
         """What has been leased but not begun: taken off the desk."""
-        waiting = self._threads.withdraw() + self._transactions.withdraw()
+        waiting = self._threads.withdraw() + self._transactions.withdraw() + self._programs.withdraw()
         return [running for running in waiting if self._take_off(running)]
 
     def clear(self) -> list[Running]:
@@ -212,8 +219,7 @@ class Desk:
             self._finish(running, None if is_lost(error) else failure(error.message, code=error.code))
         else:
             self._place(running)
-            self._transactions.dispatch()
-            self._threads.dispatch()
+            self._dispatch()
 
     async def _run_async(self, running: Running) -> None:
         self._finish(running, await running.call_async())

@@ -574,7 +574,9 @@ select (item).*, cursor from mutirao.worklist(%s, %s::jsonb, %s, %s)
 select role, flow, ready, running, overdue from mutirao.worklist_counts(%s)
 
 -- item_view: one work item in full
-select (item).*, inputs, outputs, in_charge, reminders, v.comments as all_comments, attachments, story from mutirao.item_view(%s, %s) v
+select (item).*, inputs, outputs, in_charge, reminders, v.comments as all_comments, attachments, story,
+  (select a.filename from mutirao.application a where a.name = (v.item).application) as program
+from mutirao.item_view(%s, %s) v
 
 -- select_item: a person takes a work item
 select mutirao.select_item(%s, %s, %s)
@@ -712,10 +714,6 @@ select mutirao.fill(%s, %s, %s::jsonb, %s)::text
 -- asking_tasks: those of these tasks that have something to ask before their jobs begin, in any version
 select distinct r.task from mutirao.rule r join mutirao.attribute a on a.version = r.version
 where r.task = any (%s) and a.query is not null and (r.inputs is null or a.name = any (r.inputs))
-
--- take_item: a person selects a work item, and is answered the attempt
-
--- give_item_back: a person returns a work item
 
 -- application_tasks: tasks that applications do, in any version of their flow
 select distinct t.id, f.id, f.name, t.name, jsonb_strip_nulls(jsonb_build_object('name', a.name, 'filename', a.filename, 'size', a.size, 'os', a.os, 'cpu', a.cpu, 'hosts', a.hosts))

@@ -44,9 +44,11 @@ begin atomic
   from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.rule r on r.version = i.version and r.task = j.task
   join mutirao.attribute a on a.version = i.version and a.query is not null and (r.inputs is null or a.name = any (r.inputs))
   left join mutirao_secret.source s on s.name = a.query ->> 'database'
-  where j.id = queries_of.job and j.attempt = queries_of.attempt and j.status = 'running' order by a.position;
+  where j.id = queries_of.job and j.attempt = queries_of.attempt and j.status = 'running'
+    and not exists (select from mutirao.trace t where t.instance = i.id and t.kind = 'query' and t.attempt = j.attempt)
+  order by a.position;
 end;
-comment on function mutirao.queries_of(bigint, bigint) is 'What must be asked before the work of a job begins, and where: for who holds it. Parameters are bound from the state.';
+comment on function mutirao.queries_of(bigint, bigint) is 'What must be asked before the work of a job begins, once in each attempt, and where: for who holds it. Parameters are bound from the state.';
 
 -- Written as a set is, so that a settle refuses it as it refuses a set; but told in the trace for what it is.
 create or replace function mutirao.fill(job bigint, attempt bigint, change jsonb, writer text default session_user) returns jsonb
@@ -70,17 +72,15 @@ begin
   if stray is not null then
     perform mutirao.refuse('wrong_output', format('attribute "%s" is not read by a query', stray));
   end if;
-  if exists (select from jsonb_each(change) e where i.state -> e.key is distinct from e.value) then
-    w := mutirao.work_of(i, 'set', mutirao.signed(writer), jsonb_build_object('attributes', (select jsonb_agg(k) from jsonb_object_keys(change) k)));
-    w.job := j.id;
-    w.task := j.task;
-    w.attempt := j.attempt;
-    w.cause := j.cause;
-    w.change := change;
-    perform mutirao.write(w);
-    update mutirao.trace t set kind = 'query' where t.instance = i.id and t.kind = 'set' and t.attempt = j.attempt;
-  end if;
+  w := mutirao.work_of(i, 'set', mutirao.signed(writer), jsonb_build_object('attributes', (select jsonb_agg(k) from jsonb_object_keys(change) k)));
+  w.job := j.id;
+  w.task := j.task;
+  w.attempt := j.attempt;
+  w.cause := j.cause;
+  w.change := change;
+  perform mutirao.write(w);
+  update mutirao.trace t set kind = 'query' where t.instance = i.id and t.kind = 'set' and t.attempt = j.attempt;
   return (select t.state from mutirao.trace t where t.instance = i.id and t.id = j.cause) || change;
 end $$;
 comment on function mutirao.fill(bigint, bigint, jsonb, text) is
-  'Writes what queries gave to a job that is about to begin, if it is not there already. Answers the state that the job works on.';
+  'Writes what queries gave to a job that is about to begin. Answers the state that the job works on.';
