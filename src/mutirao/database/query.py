@@ -111,6 +111,8 @@ async def _rows(asked: Asked, statement: Statement) -> list[bytes]:
             if len(rows) > MOST_ROWS or size > MOST_BYTES:
                 await connection.close()
                 raise _failed(asked.place, f"it gives more than {MOST_ROWS:,} rows or {MOST_BYTES:,} bytes")
+        # Not everything that writes knows that it may not: in PostgreSQL 15, large objects do not.
+        await connection.execute("rollback")
     return rows
 
 
