@@ -138,6 +138,23 @@ async def test_an_item_without_a_deadline_is_never_told_of(office: Office) -> No
     assert (await office.tick(), await office.heard()) == (0, [])
 
 
+@pytest.mark.parametrize("is_brought_forward", [False, True])
+async def test_a_deadline_counts_from_when_the_item_is_ready(office: Office, is_brought_forward: bool) -> None:
+    attributes = {"a": 0, "at": {"type": "timestamp"}}
+    tasks = {"do": {"when": "a = 0", "wait": "at", "offer": offer(timedelta(hours=48))}}
+    await office.engine.apply("later", attributes, tasks, final="a = 1", creator="manager")
+    start = await office.engine.one("select mutirao.now()")
+    instance = await office.create("later", at=(start + timedelta(days=5)).isoformat())
+    assert await office.engine.rows("select from mutirao.job where finish_by is not null") == []
+    if is_brought_forward:
+        await office.engine.set(instance, at=start.isoformat())
+    else:
+        await office.engine.advance(days=5, seconds=1)
+        await office.tick("retries")
+    await office.heard()
+    assert await at_each(office, 25, 24) == {25: [], 24: [("manager", "transferred")]}
+
+
 # ------------------------------------------------------------------------------------------------------------- the move
 
 

@@ -53,6 +53,11 @@ def test_a_bad_name_of_a_flow_is_refused(name: Any) -> None:
         Definition(name=name)
 
 
+def test_a_task_that_runs_a_child_and_waits_is_refused() -> None:
+    with pytest.raises(FlowError, match=r"^flow_invalid: .*let a task before it wait$"):
+        flow(replace(BOOK, child="shipping", wait="due"), attributes=[Attribute("due", "timestamp")])
+
+
 @pytest.mark.parametrize("name", ["a", "tr_a2", "a" * 48])
 def test_a_good_name_is_accepted(name: str) -> None:
     assert flow(replace(BOOK, name=name), attributes=(Attribute(name, "text"),)).name == "travel"

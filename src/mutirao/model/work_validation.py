@@ -107,3 +107,7 @@ def _check_one_doer(place: str, task: Task) -> None:
     given = [doer for doer, is_given in doers.items() if is_given]
     if len(given) > 1:
         raise FlowError("flow_invalid", f"{place}: one thing does a task, and this one has {' and '.join(given)}")
+    if task.child is not None and task.wait is not None:
+        raise FlowError(
+            "flow_invalid", f"{place}: it runs a child flow and waits for a time; let a task before it wait"
+        )

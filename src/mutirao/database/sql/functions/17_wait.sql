@@ -28,6 +28,7 @@ language plpgsql as $$
 declare
   soonest timestamptz;
   flows int[];
+  items bigint[];
 begin
   with wanted as materialized (
     select j.id, r.by_clock or r.child is not null as by_clock, case when r.wait is not null then mutirao.due_at(i.state, r.wait, r.by_clock, mutirao.now()) end as due_at
@@ -40,10 +41,14 @@ begin
       ready_at = case when w.due_at is null and j.status = 'waiting' then mutirao.now() else j.ready_at end
     from wanted w where j.id = w.id and j.status in ('ready', 'waiting') and (j.by_clock <> w.by_clock or j.due_at is distinct from w.due_at
       and not coalesce(j.by_clock and greatest(j.due_at, w.due_at) <= mutirao.now() and j.due_at is not null, false))
-    returning j.due_at, j.flow)
-  select min(m.due_at), array_agg(distinct m.flow) filter (where m.due_at is null) into soonest, flows from moved m;
+    returning j.id, j.due_at, j.flow, j.role)
+  select min(m.due_at), array_agg(distinct m.flow) filter (where m.due_at is null and m.role is null), array_agg(m.id) filter (where m.due_at is null and m.role is not null)
+    into soonest, flows, items from moved m;
   if flows is not null then
     perform mutirao.wake(flows);
+  end if;
+  if items is not null then
+    perform mutirao.offer_items(items);
   end if;
   if soonest is not null then
     perform mutirao.tell_clock(soonest);

@@ -121,14 +121,14 @@ declare
 begin
   select r.after into began from mutirao.realert r for update skip locked;
   if not found then return 0; end if;
-  page := array(select j.id from mutirao.job j where j.id > began order by j.id limit 2000);
+  page := array(select j.id from mutirao.job j where j.id > began order by j.id limit 1000);
   locked := array(select j.id from mutirao.job j where j.id = any (page) and j.alert_at < 'infinity' for update skip locked);
   update mutirao.job j set alert_at = case when mutirao.is_to_move(j, at) then at else mutirao.next_alert(at, j.finish_by) end where j.id = any (locked);
   skipped := (select min(j.id) from mutirao.job j where j.id = any (page) and j.alert_at < 'infinity' and j.id <> all (locked));
-  if cardinality(page) < 2000 and skipped is null then
+  if cardinality(page) < 1000 and skipped is null then
     delete from mutirao.realert;
   else
-    update mutirao.realert set after = coalesce(skipped - 1, page[2000]);
+    update mutirao.realert set after = coalesce(skipped - 1, page[1000]);
   end if;
   return cardinality(locked);
 end $$;
@@ -142,7 +142,7 @@ declare
 begin
   done := mutirao.follow_reminders(at);
   select array_agg(x.id), array_agg(x.instance) into due, locked from (
-    select j.id, j.instance from mutirao.job j where j.alert_at <= at order by j.alert_at limit room) x;
+    select j.id, j.instance from mutirao.job j where j.alert_at <= at order by j.alert_at limit least(room, 200)) x;  -- each is a message or three, and perhaps a move
   if due is not null then
     locked := array(select i.id from mutirao.instance i where i.id = any (locked) order by i.id for no key update skip locked);
     due := array(select j.id from mutirao.job j where j.id = any (due) and j.instance = any (locked) and j.alert_at <= at order by j.id for update skip locked);
