@@ -10,19 +10,16 @@ connection while a slow reader reads. Whoever wants to resume does so by the num
 import asyncio
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from psycopg.rows import class_row
-
+from mutirao.database.caller import Face
 from mutirao.database.sql import query
-from mutirao.errors import RequestError
+from mutirao.errors import MutiraoError, RequestError
 from mutirao.model.file import ANY_MEDIA, File
-
-if TYPE_CHECKING:
-    from mutirao.database.engine import Engine
 
 CHUNK = 262_144
 """So many bytes has every chunk of a file but the last."""
@@ -51,11 +48,8 @@ class Span:
     length: int
 
 
-class Files:
+class Files(Face):
     """The file store of an engine. An `actor` is the number of the person for whom something is done."""
-
-    def __init__(self, engine: "Engine") -> None:
-        self._engine = engine
 
     # In
 
@@ -79,7 +73,8 @@ class Files:
             await self._call("seal_upload", upload, actor, True)
             return await self._finished(upload, digest.hexdigest(), actor)
         except BaseException:
-            await asyncio.shield(self.abandon(upload, actor=actor))
+            with suppress(MutiraoError):  # what is left of it, a clock removes after a day
+                await asyncio.shield(self.abandon(upload, actor=actor))
             raise
 
     async def upload_from(
@@ -108,9 +103,7 @@ class Files:
 
     async def progress(self, upload: int, *, actor: int | None = None) -> Upload:
         """What has come of an upload, and what is missing: for whoever resumes it."""
-        async with self._engine.connection() as connection:
-            cursor = connection.cursor(row_factory=class_row(Upload))
-            [found] = await (await cursor.execute(query("upload_state"), (upload, upload, actor))).fetchall()
+        [found] = await self._rows(Upload, "upload_state", (upload, upload, actor))
         return found
 
     async def finish(self, upload: int, *, actor: int | None = None) -> File:
@@ -170,7 +163,7 @@ class Files:
         await self._call("limit_files", size)
 
     async def _finished(self, upload: int, sha256: str | None, actor: int | None) -> File:
-        async with self._engine.connection() as connection:
+        async with self.connection() as connection:
             found = await connection.execute(query("finish_upload"), (upload, sha256, actor))
             [(of_content, name, size, media)] = await found.fetchall()
         return File(of_content, name, size, media)
@@ -190,14 +183,9 @@ class Files:
         return found
 
     async def _bytes(self, name: str, *values: Any) -> bytes | None:
-        async with self._engine.connection() as connection:
+        async with self.connection() as connection:
             row = await (await connection.execute(query(name), values, binary=True)).fetchone()
             return None if row is None else bytes(row[0])
-
-    async def _call(self, name: str, *values: Any) -> Any:
-        async with self._engine.connection() as connection:
-            row = await (await connection.execute(query(name), values)).fetchone()
-            return None if row is None else row[0]
 
 
 def spans(start: int, end: int) -> list[Span]:

@@ -5,19 +5,17 @@ An address is a secret: it goes in, and never comes out in full.
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from mutirao.database.caller import Face
 from mutirao.database.connection import described
 from mutirao.database.query import Asked, ask
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
 from mutirao.model.name import suggest
-
-if TYPE_CHECKING:
-    from mutirao.database.engine import Engine
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 
@@ -35,11 +33,8 @@ class Source:
     url: str = field(repr=False)
 
 
-class Sources:
+class Sources(Face):
     """The databases that an engine's flows may ask."""
-
-    def __init__(self, engine: "Engine") -> None:
-        self._engine = engine
 
     async def put(self, name: str, url: str, *, within: timedelta = DEFAULT_TIMEOUT) -> None:
         """Name a database, or put another in its place. A query has to answer `within` this time."""
@@ -48,10 +43,10 @@ class Sources:
         except psycopg.ProgrammingError:
             right = "postgresql://user:password@host/name"
             raise RequestError("wrong_call", f'database "{name}": its address is written {right}') from None
-        await self._call("put_source", name, url, within, self._engine.name)
+        await self._call("put_source", name, url, within, self.name)
 
     async def all(self) -> list[Source]:
-        async with self._engine.connection() as connection:
+        async with self.connection() as connection:
             rows = await (await connection.execute(query("sources"))).fetchall()
         return [
             Source(name, described(url), timeout, made_by, made_at, flows, url)
@@ -73,7 +68,3 @@ class Sources:
         source = await self.get(name)
         found: list[dict[str, Any]] = await ask(Asked(f'database "{name}"', source.url, source.timeout, expression))
         return found
-
-    async def _call(self, name: str, *values: Any) -> None:
-        async with self._engine.connection() as connection:
-            await connection.execute(query(name), values)

@@ -90,6 +90,8 @@ def _check_source(place: str, attribute: Attribute, names: Collection[str]) -> N
             raise FlowError(
                 "flow_invalid", f"{place}: its query gives rows, so it is of type json, not {attribute.type}"
             )
+    if attribute.type == "file" and (attribute.searchable or attribute.default is not None):
+        raise FlowError("flow_invalid", f"{place}: a file has no default and cannot be searched for")
     if attribute.filename is not None:
         check_text(place, "filename", attribute.filename)
         if attribute.type != "file":

@@ -18,14 +18,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mutirao.database.engine import Engine
-from mutirao.database.task_application import (
+from mutirao.database.application import (
     ApplicationTask,
     ApplicationWork,
     application_tasks,
     application_work,
     note_output,
 )
+from mutirao.database.engine import Engine
 from mutirao.errors import LeaseLost, RequestError
 from mutirao.language.handler import Handler
 from mutirao.language.signature import Signature
@@ -69,13 +69,13 @@ class Applications:
         if work is None:
             raise LeaseLost("lease_lost", f"attempt {job.attempt} of job {job.id} is not the current one")
         application = self._allowed(work)
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"mutirao-{job.id}-{job.attempt}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"mutirao-{job.id}-{job.attempt}-"))
         try:
-            desktop = Folder(folder, self._engine, work, state)
-            await desktop.fill()
-            ran = await run_program(self._program(application), folder, desktop.environment(job))
+            place = Folder(folder, self._engine, work, state)
+            await place.fill()
+            ran = await run_program(self._program(application), folder, place.environment(job))
             await self._keep_words(job, application, ran)
-            return await desktop.collect()
+            return await place.collect()
         finally:
             await asyncio.shield(asyncio.to_thread(partial(shutil.rmtree, folder, ignore_errors=True)))
 

@@ -125,8 +125,9 @@ class Worker:
         return len(self._desk.running), self._concurrency
 
     def does(self, flow: str, task: str) -> bool:
-        """Whether it has a function for this task."""
-        return any((each.flow, each.task) == (flow, task) for each in self._handlers.values())
+        """Whether it has a function or an application for this task."""
+        claimed = [self._handlers[number] for numbers in self._tasks.values() for number in numbers]
+        return any((each.flow, each.task) == (flow, task) for each in claimed)
 
     async def run(self) -> None:
         """Work until `stop`; returns when everything that ran has been reported or given back."""
