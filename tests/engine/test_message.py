@@ -8,6 +8,8 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 from staff import Office, furnish, offer
 
+from mutirao.database.message import KINDS
+
 
 @pytest.fixture(name="office")
 async def office_of(engine: Engine) -> Office:
@@ -242,3 +244,12 @@ async def test_messages_go_with_their_instance_and_are_blanked_with_it(office: O
     await office.engine.cancel(instance)
     assert await office.engine.one("select refused from mutirao.erase(%s, how => 'drop')", [instance]) is None
     assert await office.messages() == []
+
+
+async def test_the_kinds_are_the_same_in_the_table_in_sql_and_in_python(office: Office) -> None:
+    assert await office.engine.one("select mutirao.message_kinds()") == list(KINDS)
+    allowed = await office.engine.one(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'message_kind_check'"
+    )
+    assert {kind for kind in KINDS if f"'{kind}'" in allowed} == set(KINDS)
+    assert allowed.count("::text") == len(KINDS)
