@@ -300,6 +300,30 @@ async def test_whoever_may_see_the_instance_may_read_its_files(stage: Stage) -> 
         assert not await files.may_read(one, file, elsewhere)
 
 
+async def test_a_result_that_came_too_late_keeps_only_files_of_its_author(stage: Stage) -> None:
+    one, other = await persons(stage, "clerk_1", "clerk_2")
+    await stage.engine.apply(PAPER)
+    [number] = await stage.engine.start_named("paper", [{}])
+    [job] = await stage.engine.jobs(number)
+    mine = await stage.engine.files.upload(b"mine", "m", actor=one)
+    foreign = await stage.engine.files.upload(b"somebody else's", "f", actor=other)
+    for file in (mine, foreign):
+        attempt = await stage.engine.worklists.select(one, job.id)
+        await stage.engine.worklists.delegate(one, job.id, one)
+        await refused("item_moved", stage.engine.worklists.finish(one, job.id, attempt, {"text": file}))
+    assert await stage.engine.files.may_read(one, mine, number)
+    assert not await stage.engine.files.may_read(one, foreign, number)
+    await move_clock(stage.engine, DAY * 3)
+    await sweep(stage)
+    assert await whole(stage.engine, mine) == b"mine"
+    await refused("unknown_file", whole(stage.engine, foreign))
+    async with stage.engine.connection() as connection:
+        erasure = Erasure(attributes=["text"], may_be_open=True)
+        [[(_, why_not)]] = [page async for page in erase(connection, [number], erasure, "test")]
+    assert why_not is None
+    await refused("unknown_file", whole(stage.engine, mine))
+
+
 # Sweeping
 
 

@@ -171,7 +171,7 @@ begin
       insert into mutirao.attachment (instance, job, task, person, kind, content, at)
       values (k.instance, k.job, k.task, k.person, 'late_result', content, mutirao.now()) returning id into attachment;
     end if;
-    perform mutirao.use_files(k.instance, content -> 'change');
+    perform mutirao.use_files(k.instance, k.person, content -> 'change');
     select p.name into holder from mutirao.job j join mutirao.person p on p.id = coalesce(j.person, j.offered_to) where j.id = late_result.job;
     code := 'item_moved';
     message := format('work item %s is not yours any more%s: your result is not written, but kept as attachment %s of instance %s', job,

@@ -26,18 +26,20 @@ language sql as $$
   from (select x.id from mutirao.file x where x.id = any (files) and x.unused_at is not null order by x.id for no key update) u where f.id = u.id
 $$;
 
-create or replace function mutirao.use_files(instance bigint, change jsonb) returns void
+-- Nobody checked what it names: so only what the person uploaded counts, or they could read any file whose hash they know.
+create or replace function mutirao.use_files(instance bigint, person int, change jsonb) returns void
 language plpgsql as $$
 declare
   used bigint[];
 begin
   if not exists (select from mutirao.file) then return; end if;
   select array_agg(distinct f.id) into used from jsonb_each(case when jsonb_typeof(change) = 'object' then change else '{}' end) e
-  join mutirao.file f on f.sha256 = e.value ->> 'sha256' where jsonb_typeof(e.value) = 'object';
+  join mutirao.file f on f.sha256 = e.value ->> 'sha256'
+  where jsonb_typeof(e.value) = 'object' and exists (select from mutirao.upload u where u.file = f.id and u.person = use_files.person);
   insert into mutirao.file_use (file, instance) select u, use_files.instance from unnest(used) u order by 1 on conflict do nothing;
   perform mutirao.mark_used(used);
 end $$;
-comment on function mutirao.use_files(bigint, jsonb) is 'Remembers the files of a change that is kept beside the state, such as a result that came too late.';
+comment on function mutirao.use_files(bigint, int, jsonb) is 'Remembers the files of a result that came too late, and is kept beside the state.';
 
 create or replace function mutirao.forget_uses(instances bigint[], kept bigint[] default '{}') returns bigint[]
 language plpgsql as $$
