@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from mutirao.database.batch import Filter, Migration
 from mutirao.database.bridge import blocking_engine
+from mutirao.database.charge import Creation
 from mutirao.database.engine import Engine
+from mutirao.database.item import ItemFilter
 from mutirao.database.record import Event, Instance, Sent
 from mutirao.database.schedule import Schedule
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
-from mutirao.language import Flow, FlowBuilder, Json, handles, searchable, task, wait
+from mutirao.language import Flow, FlowBuilder, Json, child, handles, not_as, same_as, searchable, task, wait, work
 from mutirao.model import Change, File, Job, Limit, Query
 from mutirao.worker import Clock, Worker, WorkerOptions
 
@@ -19,6 +21,7 @@ __all__ = [
     "Change",
     "Client",
     "Clock",
+    "Creation",
     "Engine",
     "Event",
     "Failed",
@@ -28,6 +31,7 @@ __all__ = [
     "FlowBuilder",
     "FlowError",
     "Instance",
+    "ItemFilter",
     "Job",
     "Json",
     "LeaseLost",
@@ -43,10 +47,14 @@ __all__ = [
     "WorkerOptions",
     "blocking_client",
     "blocking_engine",
+    "child",
     "handles",
+    "not_as",
+    "same_as",
     "searchable",
     "task",
     "wait",
+    "work",
 ]
 
 _OVER_HTTP = ("Client", "blocking_client")

@@ -6,6 +6,7 @@ from mutirao.language.handler import Handler, handles
 from mutirao.language.load import Loaded, load, load_flows
 from mutirao.language.python import Flow
 from mutirao.language.task import task, wait
+from mutirao.language.work import child, not_as, same_as, work
 
 __all__ = [
     "Flow",
@@ -13,10 +14,14 @@ __all__ = [
     "Handler",
     "Json",
     "Loaded",
+    "child",
     "handles",
     "load",
     "load_flows",
+    "not_as",
+    "same_as",
     "searchable",
     "task",
     "wait",
+    "work",
 ]

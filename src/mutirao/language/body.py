@@ -18,7 +18,9 @@ from mutirao.language.task import TaskMethod, make_task
 from mutirao.model import Attribute, Definition
 from mutirao.model.name import suggest
 
-SETTINGS = ("name", "final", "ends", "firing_limit")
+SETTINGS = ("name", "final", "ends", "firing_limit", "creator")
+# With an annotation they are attributes like any other.
+_ALSO_ATTRIBUTES = ("name", "creator")
 
 _OWN_FIELDS = "__mutirao_fields__"
 _ATTRIBUTE_NAME = re.compile("[a-z][a-z0-9_]*")
@@ -48,6 +50,8 @@ def read_body(cls: type, names: Mapping[str, Any], reserved: frozenset[str]) -> 
 
 def make_definition(cls: type, body: Body) -> Definition:
     settings = {name: getattr(cls, name) for name in ("final", "firing_limit") if hasattr(cls, name)}
+    if "creator" not in body.fields and hasattr(cls, "creator"):
+        settings["creator"] = cls.creator
     doc = cls.__dict__.get("__doc__")
     # Without a final condition and without a word about it, a flow is over when it has nothing more to do.
     settings["ends"] = getattr(cls, "ends", "final" if "final" in settings else "quiet")
@@ -83,7 +87,7 @@ def _inherited_fields(cls: type) -> dict[str, Attribute]:
 
 def _read_field(cls: type, name: str, annotation: Any) -> Attribute:
     place = f'attribute "{name}"'
-    if name in SETTINGS and name != "name":
+    if name in SETTINGS and name not in _ALSO_ATTRIBUTES:
         raise FlowError("attribute_reserved", f"{place}: {name} is a setting of the flow; write it without annotation")
     default = cls.__dict__.get(name, _MISSING)
     if isinstance(default, TaskMethod):

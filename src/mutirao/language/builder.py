@@ -18,7 +18,9 @@ from mutirao.errors import FlowError
 from mutirao.language.place import place_of_caller, placed
 from mutirao.language.python import RESERVED, Flow, finish
 from mutirao.language.task import TaskOptions, check_options, make_task
+from mutirao.language.work import StartOptions, WorkOptions, child_options, work_options
 from mutirao.model import Attribute, AttributeType, Change, Definition, Ends, Task
+from mutirao.model.name import quote
 
 Run: TypeAlias = Callable[..., Change | Awaitable[Change]]
 
@@ -55,6 +57,27 @@ class FlowBuilder:
         self._tasks.append(make_task(name, options, None))
         if run is not None:
             self._functions[name] = run
+        return self
+
+    def work(self, name: str, role: str, **options: Unpack[WorkOptions]) -> Self:
+        """Add a task for the persons of a role."""
+        try:
+            self._tasks.append(make_task(name, work_options(f"task {quote(name)}", role, options), None))
+        except FlowError as error:
+            raise placed(error, place_of_caller()) from None
+        return self
+
+    def child(self, name: str, flow: str, **options: Unpack[StartOptions]) -> Self:
+        """Add a task that an instance of another flow does."""
+        try:
+            self._tasks.append(make_task(name, child_options(f"task {quote(name)}", flow, options), None))
+        except FlowError as error:
+            raise placed(error, place_of_caller()) from None
+        return self
+
+    def creator(self, role: str) -> Self:
+        """Say whose members start instances."""
+        self._settings["creator"] = role
         return self
 
     def final(self, condition: str) -> Self:

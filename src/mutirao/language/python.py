@@ -31,8 +31,9 @@ from mutirao.model import Change, Definition, StateCodec
 class Flow:
     """The base of every flow. `class Audited(Flow, abstract=True)` is no flow itself, only what flows share.
 
-    Without annotation the class may set `final`, a SQL condition; `ends`, "final" or "quiet"; `firing_limit`; and
-    `name`, which otherwise is the name of the class in snake_case. Its docstring describes the flow.
+    Without annotation the class may set `final`, a SQL condition; `ends`, "final" or "quiet"; `firing_limit`;
+    `creator`, the role of those who may start it; and `name`, which otherwise is the name of the class in snake_case.
+    Its docstring describes the flow.
     """
 
     definition: ClassVar[Definition]

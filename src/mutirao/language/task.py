@@ -45,11 +45,17 @@ class Reached:
         self._state = name
 
     def __get__(self, method: TaskMethod[Any, ..., Any], owner: type) -> Term:
-        return Term(method.name, self._state)
+        term = Term(method.name, self._state)
+        if not method.name:
+            method.unnamed.append(term)
+        return term
 
 
 class TaskMethod(Generic[S, P, R]):
-    """A task in the body of a flow's class; by itself it stands for its success. Without a function it is a `wait`."""
+    """A task in the body of a flow's class; by itself it stands for its success.
+
+    Without a function it is a `wait`, a `work` or a `child`.
+    """
 
     synchronizing = Reached()
     ready = Reached()
@@ -64,10 +70,13 @@ class TaskMethod(Generic[S, P, R]):
         self.function = function
         self.options = options
         self.name: str = getattr(function, "__name__", "")
+        self.unnamed: list[Term] = []  # terms made in the class body, before a task without a function has its name
         self.__doc__ = None if function is None else function.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
+        for term in self.unnamed:
+            object.__setattr__(term, "task", self.name)
 
     @overload
     def __get__(self, state: None, owner: type) -> Self: ...
@@ -129,14 +138,14 @@ def task(*bare: Never, **options: Unpack[TaskOptions]) -> Decorator:
     if bare:  # @task without parentheses has got the function, @task("n > 0") a condition
         given: Any = bare[0]
         what = f"task {quote(given.__name__)}" if hasattr(given, "__name__") else f"@task({given!r})"
-        raise placed(_without_start(what), place_of_caller())
+        raise placed(without_start(what), place_of_caller())
 
     def decorate(function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]:
         method = TaskMethod(function, options)
         try:
             check_options(method.name, options)
             if not {"when", "depends"} & options.keys():
-                raise _without_start(f"task {quote(method.name)}")
+                raise without_start(f"task {quote(method.name)}")
         except FlowError as error:
             raise placed(error, place_of(function)) from None
         return method
@@ -152,13 +161,13 @@ def wait(until: str, **options: Unpack[WaitOptions]) -> TaskMethod[Any, ..., Cha
     try:
         check_options("wait", options, WaitOptions)
         if not {"when", "depends"} & options.keys():
-            raise _without_start(f"wait({until!r})", 'write wait("…", when="…") or wait("…", depends=…)')
+            raise without_start(f"wait({until!r})", 'write wait("…", when="…") or wait("…", depends=…)')
     except FlowError as error:
         raise placed(error, place_of_caller()) from None
     return TaskMethod(None, cast("TaskOptions", {**options, "wait": until, "by_clock": True}))
 
 
-def _without_start(what: str, right: str = 'write @task(when="…") or @task(depends=…)') -> FlowError:
+def without_start(what: str, right: str = 'write @task(when="…") or @task(depends=…)') -> FlowError:
     return FlowError("flow_invalid", f"{what} has neither when nor depends; {right}")
 
 
@@ -175,6 +184,8 @@ def make_task(name: str, options: TaskOptions, description: str | None) -> Task:
     fields: dict[str, Any] = {"description": description, **options}
     if "depends" in options:
         fields["depends"] = meant(options["depends"])
+    if "offer" in fields:  # made now: it may speak of a task that got its name with the class
+        fields["offer"] = fields["offer"]()
     return Task(name=name, **fields)
 
 

@@ -1,0 +1,223 @@
+"""Two who go for one work item, or for its instance, at the same moment: one of them gets it, the other a clear answer."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from driver import Engine, document, fresh_engine  # noqa: F401 gives the fixture `engine`
+from probe import run, running, session, until_it_waits
+from psycopg.types.json import Jsonb
+
+ANSWER = {"when": "answer is null", "offer": {"role": "clerk"}, "outputs": ["answer"]}
+
+
+class Office:
+    """An instance with one item, a manager in charge of it, and two clerks."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def open(self, task: dict[str, Any] | None = None, **more: Any) -> None:
+        one = self.engine.one
+        for role in ("clerk", "manager"):
+            await one("select mutirao.add_role(null, %s)", role)
+        self.manager, self.first, self.second = [
+            int(await one("select mutirao.add_person(null, %s, roles => %s)", name, [role]))
+            for name, role in (("manager", "manager"), ("clerk_1", "clerk"), ("clerk_2", "clerk"))
+        ]
+        attributes: dict[str, Any] = {"answer": None}
+        flow = document(
+            "letter", attributes, {"answer": task or ANSWER}, creator="manager", final="answer is not null", **more
+        )
+        await one("select mutirao.apply_flow(%s)", Jsonb(flow))
+        await self.renew()
+
+    async def renew(self) -> None:
+        self.instance = int(await self.engine.one("select mutirao.create_instance(%s, 'letter')", self.manager))
+        self.job = await self.engine.job(self.instance, "answer")
+
+
+@pytest.fixture(name="office")
+async def open_office(engine: Engine) -> Office:
+    office = Office(engine)
+    await office.open()
+    return office
+
+
+def code_of(error: BaseException) -> str:
+    assert isinstance(error, psycopg.Error), error
+    return (error.diag.message_primary or "").partition(":")[0]
+
+
+async def against(
+    office: Office, first: Sequence[Any], second: Sequence[Any], *, waits: bool = True
+) -> str | list[Any]:
+    """The first call is made and not committed; the second meets it. Its rows, or the code by which it was refused."""
+    async with session(office.engine) as one, session(office.engine) as other:
+        await run(one, *first)
+        meeting = running(other, *second)
+        if waits:
+            await until_it_waits(office.engine, other)
+            assert not meeting.done()
+        else:
+            await asyncio.wait([meeting])
+        await one.commit()
+        try:
+            answer = await meeting
+            await other.commit()
+        except psycopg.Error as error:
+            return code_of(error)
+        return answer
+
+
+SELECT = "select mutirao.select_item(%s, %s)"
+
+
+async def test_of_two_who_select_at_once_one_has_it(office: Office) -> None:
+    assert (
+        await against(office, (SELECT, office.first, office.job), (SELECT, office.second, office.job)) == "item_taken"
+    )
+
+
+async def test_whoever_selects_while_the_first_gives_up_gets_it(office: Office) -> None:
+    async with session(office.engine) as one, session(office.engine) as other:
+        await run(one, SELECT, office.first, office.job)
+        meeting = running(other, SELECT, office.second, office.job)
+        await until_it_waits(office.engine, other)
+        await one.rollback()
+        assert await meeting
+        await other.commit()
+    assert await office.engine.one("select person from mutirao.job where id = %s", office.job) == office.second
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("select mutirao.steer_instance(%s, {instance}, 'cancel')", "unknown_job"),
+        ("select mutirao.steer_instance(%s, {instance}, 'suspend')", "instance_suspended"),
+        ("select mutirao.delegate_item(%s, {job}, {second})", "forbidden"),
+        ("select mutirao.remove_item(%s, {job}, {first})", "forbidden"),
+        ("select mutirao.steer_job(%s, {job}, 'skip', '{{\"answer\": \"no\"}}')", "unknown_job"),
+    ],
+)
+async def test_a_select_that_meets_what_takes_the_item_away_is_refused(
+    office: Office, statement: str, code: str
+) -> None:
+    steering = statement.format(instance=office.instance, job=office.job, first=office.first, second=office.second)
+    assert await against(office, (steering, office.manager), (SELECT, office.first, office.job)) == code
+
+
+@pytest.mark.parametrize("act", ["cancel", "suspend"])
+async def test_what_was_selected_before_a_cancel_or_suspend_may_finish(office: Office, act: str) -> None:
+    engine = office.engine
+    steering = ("select mutirao.steer_instance(%s, %s, %s)", office.manager, office.instance, act)
+    await against(office, (SELECT, office.first, office.job), steering)
+    attempt = await engine.one("select attempt from mutirao.job where id = %s", office.job)
+    done = await engine.rows(
+        "select * from mutirao.finish_item(%s, %s, %s, %s)", office.first, office.job, attempt, Jsonb({"answer": "yes"})
+    )
+    assert done[0][0] == "done"
+    assert (await engine.state(office.instance))["answer"] == "yes"
+
+
+async def test_a_finish_that_meets_a_delegation_is_refused_and_kept(office: Office) -> None:
+    attempt = await office.engine.one(SELECT, office.first, office.job)
+    delegating = ("select mutirao.delegate_item(%s, %s, %s)", office.manager, office.job, office.second)
+    finishing = (
+        "select outcome, code from mutirao.finish_item(%s, %s, %s, %s)",
+        office.first,
+        office.job,
+        attempt,
+        Jsonb({"answer": "mine"}),
+    )
+    assert await against(office, delegating, finishing) == [("refused", "item_moved")]
+    assert await office.engine.one("select content from mutirao.attachment") == {"change": {"answer": "mine"}}
+    assert (await office.engine.state(office.instance))["answer"] is None
+
+
+async def test_a_delegation_that_meets_a_finish_finds_nothing(office: Office) -> None:
+    attempt = await office.engine.one(SELECT, office.first, office.job)
+    delegating = ("select mutirao.delegate_item(%s, %s, %s)", office.manager, office.job, office.second)
+    finishing = (
+        "select mutirao.finish_item(%s, %s, %s, %s)",
+        office.first,
+        office.job,
+        attempt,
+        Jsonb({"answer": "mine"}),
+    )
+    assert await against(office, finishing, delegating) == "unknown_job"
+    assert (await office.engine.state(office.instance))["answer"] == "mine"
+
+
+async def test_a_select_that_meets_a_finish_finds_nothing(office: Office) -> None:
+    attempt = await office.engine.one(SELECT, office.first, office.job)
+    finishing = (
+        "select mutirao.finish_item(%s, %s, %s, %s)",
+        office.first,
+        office.job,
+        attempt,
+        Jsonb({"answer": "mine"}),
+    )
+    assert await against(office, finishing, (SELECT, office.second, office.job), waits=False) == "item_taken"
+
+
+@pytest.mark.parametrize("finishes_first", [True, False])
+async def test_an_item_whose_time_comes_while_it_is_finished_ends_in_one_way(
+    engine: Engine, finishes_first: bool
+) -> None:
+    """The clock moves it to the person in charge, or finds it done."""
+    office = Office(engine)
+    await office.open({**ANSWER, "offer": {"role": "clerk", "deadline": 3600}})
+    attempt = await engine.one(SELECT, office.first, office.job)
+    await engine.advance(hours=2)
+    finishing = (
+        "select outcome, code from mutirao.finish_item(%s, %s, %s, %s)",
+        office.first,
+        office.job,
+        attempt,
+        Jsonb({"answer": "mine"}),
+    )
+    turning = ("select done from mutirao.turn_clock(500, 'deadlines')",)
+    if finishes_first:
+        await against(office, finishing, turning, waits=False)  # clocks wait for nobody
+        assert (await engine.state(office.instance))["answer"] == "mine"
+        await engine.tick()
+        assert await engine.rows("select from mutirao.attachment") == []
+    else:
+        assert await against(office, turning, finishing) == [("refused", "item_moved")]
+        assert await engine.one("select offered_to from mutirao.job where id = %s", office.job) == office.manager
+
+
+async def test_two_hundred_go_for_one_item(office: Office) -> None:
+    """Twenty sessions, ten tries each: one has it, and nobody waits for longer than it takes."""
+
+    async def tries(person: int) -> list[str]:
+        async with await psycopg.AsyncConnection.connect(office.engine.url, autocommit=True) as connected:
+            told = []
+            for _ in range(10):
+                try:
+                    await run(connected, SELECT, person, office.job)
+                    told.append("got it")
+                except psycopg.Error as error:
+                    told.append(code_of(error))
+            return told
+
+    persons = [
+        int(await office.engine.one("select mutirao.add_person(null, %s, roles => '{clerk}')", f"clerk_{n + 10}"))
+        for n in range(20)
+    ]
+    told = await asyncio.gather(*map(tries, persons))
+    winners = [each for each in told if "got it" in each]
+    assert winners == [["got it"] * 10] or len(winners) == 1
+    assert {answer for each in told for answer in each} == {"got it", "item_taken"}
+
+
+async def test_turns_taken_at_once_go_to_different_persons(engine: Engine) -> None:
+    office = Office(engine)
+    await office.open({**ANSWER, "offer": {"role": "clerk", "policy": {"kind": "round_robin"}}})
+    starting = ("select mutirao.create_instance(%s, 'letter')", office.manager)
+    await against(office, starting, starting)
+    offered = [person for (person,) in await engine.rows("select offered_to from mutirao.job order by id")]
+    assert offered == [office.first, office.second, office.first]
