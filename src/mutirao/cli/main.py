@@ -39,6 +39,7 @@ COMMANDS = {
     "person": ("mutirao.cli.person", "Who may come in: add, list, show, change, disable, password, away, token."),
     "role": ("mutirao.cli.role", "What work is offered to: add, list, show, rename, remove, put, take."),
     "database": ("mutirao.cli.database", "Databases that flows may ask: add, list, remove, try."),
+    "worklist": ("mutirao.cli.worklist", "What persons do: list, show, select, next, finish, delegate, move, comment."),
     "worker": ("mutirao.cli.worker", "A program that does the jobs of some flows."),
     "server": ("mutirao.cli.server", "The HTTP API, for people and programs."),
     "clock": ("mutirao.cli.clock", "Keeps time: retries, leases, timeouts, starts put off."),

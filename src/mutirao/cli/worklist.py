@@ -1,0 +1,273 @@
+"""`mutirao worklist`: what a person may do and holds. Whoever runs the command acts for the person named with --as."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.text import Text
+
+from mutirao.cli import render, worklist_page
+from mutirao.cli.arguments import Assignments
+from mutirao.cli.assignment import read_assignments
+from mutirao.cli.measure import read_moment
+from mutirao.cli.options import Database, Json
+from mutirao.cli.output import console, print_json
+from mutirao.cli.session import visit
+from mutirao.cli.usage import Group, misuse
+from mutirao.database.engine import Engine
+from mutirao.database.item import ItemCount, ItemFilter, ItemPage, ItemView, Taken
+from mutirao.errors import RequestError
+
+app = typer.Typer(cls=Group, add_completion=False, help="What persons do. Example: mutirao worklist list --as clerk_1")
+
+R = TypeVar("R")
+
+Person = Annotated[str, typer.Option("--as", metavar="PERSON", help="For whom: their name.")]
+Job = Annotated[int, typer.Argument(metavar="ITEM", help="The number of the work item.")]
+Recipient = Annotated[str, typer.Argument(metavar="PERSON", help="The person's name.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the trace.")]
+Flow = Annotated[str | None, typer.Option("--flow", metavar="FLOW", help="Only of this flow.")]
+Sort = Annotated[str, typer.Option("--sort", help="arrival, priority, deadline, size or hand.")]
+Descending = Annotated[bool, typer.Option("--descending", help="The other way round.")]
+Lock = Annotated[bool, typer.Option("--lock", help="To do it away from the engine.")]
+
+
+def act_as(database: str | None, person: str, act: Callable[[Engine, int], Awaitable[R]]) -> R:
+    async def acting(engine: Engine) -> R:
+        return await act(engine, await engine.persons.number(person))
+
+    return visit(database, acting, must_exist=True)
+
+
+@app.command("list")
+def list_items(
+    person: Person,
+    sort: Sort = "arrival",
+    descending: Descending = False,
+    status: Annotated[str, typer.Option("--status", help="ready, running (held by them) or all.")] = "all",
+    flow: Flow = None,
+    role: Annotated[str | None, typer.Option("--role", metavar="ROLE", help="Only for this role.")] = None,
+    text: Annotated[str | None, typer.Option("--search", metavar="TEXT", help="In names, descriptions, keys.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option("--where", metavar="ATTR=VALUE", help="Of a searchable attribute.")
+    ] = None,
+    due_before: Annotated[str | None, typer.Option("--due-before", metavar="TIME", help="Such as 2027-01-31.")] = None,
+    overdue: Annotated[bool, typer.Option("--overdue", help="Only what should have been done.")] = False,
+    after: Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="The next page.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="So many at most.")] = 50,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """List what a person may do and holds.
+
+    Example: mutirao worklist list --as clerk_1 --sort deadline --status ready
+    """
+    chosen = ItemFilter(
+        sort=sort,  # type: ignore[arg-type] # SQL refuses what is none
+        descending=descending,
+        status=status,  # type: ignore[arg-type]
+        flow=flow,
+        role=role,
+        text=text,
+        attributes=dict(_pair(each) for each in where or ()),
+        due_before=None if due_before is None else read_moment(due_before),
+        overdue=overdue,
+    )
+
+    async def look(engine: Engine, actor: int) -> tuple[ItemPage, list[ItemCount]]:
+        page = await engine.worklists.page(actor, chosen, after=after, limit=limit)
+        return page, await engine.worklists.counts(actor)
+
+    page, counts = act_as(database, person, look)
+    if json:
+        return print_json({"items": page.items, "next": page.next})
+    return worklist_page.print_page(page, counts)
+
+
+@app.command()
+def show(job: Job, person: Person, database: Database = None, json: Json = False) -> None:
+    """Show an item in full: what it is given, what it is to write, what was said and done about it.
+
+    Example: mutirao worklist show 12 --as clerk_1
+    """
+    view = act_as(database, person, lambda engine, actor: engine.worklists.show(actor, job))
+    return print_json(view) if json else worklist_page.print_item(view)
+
+
+@app.command()
+def select(job: Job, person: Person, lock: Lock = False, database: Database = None, json: Json = False) -> None:
+    """Take an item: it leaves everybody else's list.
+
+    Example: mutirao worklist select 12 --as clerk_1
+    """
+    attempt = act_as(database, person, lambda engine, actor: engine.worklists.select(actor, job, lock=lock))
+    _print_taken(Taken(job, attempt), person, json=json)
+
+
+@app.command("next")
+def take_next(
+    person: Person,
+    sort: Sort = "arrival",
+    descending: Descending = False,
+    flow: Flow = None,
+    lock: Lock = False,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Take the first item that nobody else is taking.
+
+    Example: mutirao worklist next --as clerk_1 --sort priority
+    """
+    chosen = ItemFilter(sort=sort, descending=descending, flow=flow)  # type: ignore[arg-type]
+    taken = act_as(database, person, lambda engine, actor: engine.worklists.next(actor, chosen, lock=lock))
+    _print_taken(taken, person, json=json)
+
+
+@app.command("lock")
+def lock_item(job: Job, person: Person, database: Database = None, json: Json = False) -> None:
+    """Take an item to do it away from the engine, if its task allows that.
+
+    Example: mutirao worklist lock 12 --as technician_1
+    """
+    select(job, person, lock=True, database=database, json=json)
+
+
+@app.command("return")
+def give_back(job: Job, person: Person, reason: Reason = None, database: Database = None) -> None:
+    """Give an item back undone.
+
+    Example: mutirao worklist return 12 --as clerk_1 --reason "no time"
+    """
+    act_as(database, person, lambda engine, actor: engine.worklists.give_back(actor, job, reason=reason))
+    console.print(Text(f"Item {job} is for its role again."))
+
+
+@app.command()
+def finish(job: Job, person: Person, values: Assignments = None, database: Database = None) -> None:
+    """Finish an item with what it writes.
+
+    Example: mutirao worklist finish 12 approved=true --as clerk_1
+    """
+
+    async def act(engine: Engine, actor: int) -> str:
+        view = await _held(engine, actor, job)
+        definition = await engine.definition(view.item.flow)
+        return await engine.worklists.finish(actor, job, view.item.attempt or 0, read_assignments(definition, values))
+
+    parked = act_as(database, person, act) == "parked"
+    console.print(Text(f"Item {job} is done{', and is written when other jobs have ended' if parked else ''}."))
+
+
+@app.command()
+def fail(
+    job: Job,
+    person: Person,
+    error: Annotated[str, typer.Option("--error", metavar="TEXT", help="Why it cannot be done.")],
+    database: Database = None,
+) -> None:
+    """Finish an item as failed.
+
+    Example: mutirao worklist fail 12 --error "the form is empty" --as clerk_1
+    """
+
+    async def act(engine: Engine, actor: int) -> str:
+        view = await _held(engine, actor, job)
+        return await engine.worklists.fail(actor, job, view.item.attempt or 0, error)
+
+    act_as(database, person, act)
+    console.print(Text(f"Item {job} has failed."))
+
+
+@app.command()
+def delegate(job: Job, recipient: Recipient, person: Person, reason: Reason = None, database: Database = None) -> None:
+    """Offer an item to one other person alone.
+
+    Example: mutirao worklist delegate 12 clerk_2 --as clerk_1
+    """
+    act_as(database, person, lambda engine, actor: engine.worklists.delegate(actor, job, recipient, reason=reason))
+    console.print(Text(f"Item {job} is offered to {recipient}."))
+
+
+@app.command()
+def insert(job: Job, recipient: Recipient, person: Person, database: Database = None) -> None:
+    """Put an item into somebody's list as well.
+
+    Example: mutirao worklist insert 12 technician_1 --as manager
+    """
+    act_as(database, person, lambda engine, actor: engine.worklists.insert(actor, job, recipient))
+    console.print(Text(f"Item {job} is in the list of {recipient}."))
+
+
+@app.command()
+def remove(job: Job, recipient: Recipient, person: Person, database: Database = None) -> None:
+    """Take an item out of somebody's list, and out of their hands.
+
+    Example: mutirao worklist remove 12 clerk_2 --as manager
+    """
+    act_as(database, person, lambda engine, actor: engine.worklists.remove(actor, job, recipient))
+    console.print(Text(f"Item {job} is not in the list of {recipient} any more."))
+
+
+@app.command()
+def move(
+    job: Job,
+    person: Person,
+    before: Annotated[int | None, typer.Option("--before", metavar="ITEM", help="Just before this one.")] = None,
+    after: Annotated[int | None, typer.Option("--after", metavar="ITEM", help="Just after this one.")] = None,
+    swap: Annotated[int | None, typer.Option("--swap", metavar="ITEM", help="In exchange with this one.")] = None,
+    database: Database = None,
+) -> None:
+    """Move an item in the order made by hand, which `--sort hand` shows.
+
+    Example: mutirao worklist move 12 --before 7 --as clerk_1
+    """
+    if len([each for each in (before, after, swap) if each is not None]) != 1:
+        raise misuse("say one of --before, --after and --swap")
+
+    async def act(engine: Engine, actor: int) -> None:
+        if swap is not None:
+            await engine.worklists.exchange(actor, job, swap)
+        else:
+            await engine.worklists.move(actor, job, before=before, after=after)
+
+    act_as(database, person, act)
+    console.print(Text(f"Item {job} is moved."))
+
+
+@app.command()
+def comment(
+    job: Job,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What there is to say.")],
+    person: Person,
+    database: Database = None,
+) -> None:
+    """Say something about an item.
+
+    Example: mutirao worklist comment 12 "who signs this?" --as clerk_1
+    """
+    number = act_as(database, person, lambda engine, actor: engine.worklists.comment(actor, text, job=job))
+    console.print(Text(f"Comment {number}."))
+
+
+async def _held(engine: Engine, actor: int, job: int) -> ItemView:
+    view = await engine.worklists.show(actor, job)
+    if view.item.attempt is None:
+        raise RequestError("item_not_held", f"they do not hold work item {job}: mutirao worklist select {job}")
+    return view
+
+
+def _pair(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise misuse(f'--where is ATTR=VALUE: got "{given}"')
+    return name, value
+
+
+def _print_taken(taken: Taken | None, person: str, *, json: bool) -> None:
+    if json:
+        return print_json(None if taken is None else asdict(taken))
+    if taken is None:
+        return console.print("There is nothing to do.")
+    facts: dict[str, Any] = {"item": taken.job, "held by": person, "attempt": taken.attempt}
+    return console.print(render.facts(facts))
