@@ -82,7 +82,7 @@ async def test_without_a_time_a_wait_sleeps_until_there_is_one(engine: Engine) -
     await engine.advance(hours=24 * 365 * 100)
     await engine.tick()
     assert await engine.jobs(order) == {"remind": "waiting"}
-    assert await engine.one("select next_at from mutirao.turn_clock()") is None
+    assert await engine.one("select next_at from mutirao.turn_clock(duty => 'waits')") is None
     await engine.set(order, remind_at=await in_hours(engine, -1))
     await engine.tick()
     assert await engine.jobs(order) == {"write": "ready"}

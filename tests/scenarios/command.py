@@ -40,7 +40,7 @@ def mutirao(*arguments: object, **environment: object) -> "subprocess.CompletedP
 
 
 # What the command reads when it needs it, and not while it is imported.
-_READ_LATE = frozenset({"COLUMNS", "MUTIRAO_HOME", "MUTIRAO_DATABASE_URL"})
+_READ_LATE = frozenset({"MUTIRAO_HOME", "MUTIRAO_DATABASE_URL"})
 _warm = threading.Lock()
 
 
@@ -48,7 +48,7 @@ _warm = threading.Lock()
 def _warm_process() -> "subprocess.Popen[str]":
     """It ends with us, when its input does."""
     warm = [sys.executable, str(Path(__file__).with_name("warm.py"))]
-    return subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment({}))
 
 
 def _run_warm(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
