@@ -60,6 +60,8 @@ class Board:
     hints: Sequence[str]
     """Commands to try, without the program's name; `{last}` and `{stuck}` stand for instances."""
     call: Invocation
+    server: str | None = None
+    """Where the HTTP API is."""
 
     def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
         parts: list[RenderableType] = [self._header(view, rate, up_for), self._tasks(view)]
@@ -89,6 +91,8 @@ class Board:
             Text("database  ", "dim").append(self.where, "default"),
             Text("jobs      ", "dim").append(f"{done:,} done, {rate:.1f} a second", "default"),
         ]
+        if self.server is not None:
+            lines.insert(1, Text("server    ", "dim").append(self.server, "default"))
         if view.silent_for is not None:
             lines.append(Text(_silence(view.silent_for), "bold red"))
         return Panel(

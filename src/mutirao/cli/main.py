@@ -19,7 +19,7 @@ from mutirao.cli.usage import MISUSED, Group, UsageError, told
 from mutirao.errors import MutiraoError, OperatorError, RequestError
 
 COMMANDS = {
-    "up": ("mutirao.cli.up", "Run everything here: PostgreSQL, a worker, a clock, and an example."),
+    "up": ("mutirao.cli.up", "Run everything here: PostgreSQL, worker, clock, server, and an example."),
     "demo": ("mutirao.cli.demo", "A tour of twenty seconds: one flow, step by step, in SQL."),
     "flow": ("mutirao.cli.flow", "The definitions: list, show, check, apply, migrate."),
     "pdl": ("mutirao.cli.pdl", "Processes as text: check, fmt, apply, show, list, drop."),

@@ -12,6 +12,7 @@ from mutirao.cli.service import run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.database.engine import Engine
 from mutirao.people import first_administrator
+from mutirao.people.webhook import WebhookSender
 from mutirao.server.options import PATIENCE, ServerOptions
 
 app = typer.Typer(add_completion=False)
@@ -40,7 +41,9 @@ def server(
     log_format: LogFormatOption = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Serve the HTTP API until SIGTERM or Ctrl-C. Its description is at /api/openapi.json.
+    """Serve the HTTP API, and send messages on to webhooks, until SIGTERM or Ctrl-C.
+
+    Its description is at /api/openapi.json. Where there is nobody yet, an administrator is made and shown once.
 
     Example: mutirao server --host 0.0.0.0 --port 8321 --proxy 10.0.0.1
     """
@@ -58,7 +61,7 @@ async def _serve(database: str | None, options: ServerOptions, wanted: Wanted) -
         for line in await first_lines(engine):
             wanted.say(line)
         wanted.say(f"The server is ready: {served.url}/api/openapi.json; {engine}")
-        await serve([served], wanted.say)
+        await serve([served, WebhookSender(engine)], wanted.say)
     wanted.say("Stopped.")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from mutirao.cli.logs import log_nothing
 from mutirao.cli.observe import MetricsAddress, MetricsPort, Wanted, observing
 from mutirao.cli.options import Database
 from mutirao.cli.output import console, counted, progress
+from mutirao.cli.server import first_lines
 from mutirao.cli.service import Service, run_service, serve
 from mutirao.cli.session import open_engine
 from mutirao.cli.tally import Tally
@@ -25,9 +26,14 @@ from mutirao.cli.worker import load_work
 from mutirao.database.address import resolve
 from mutirao.database.engine import Engine
 from mutirao.database.migrate import schema
+from mutirao.errors import OperatorError
 from mutirao.language import Loaded
 from mutirao.people.webhook import WebhookSender
+from mutirao.server.options import ServerOptions
 from mutirao.worker import Clock, Observer, Worker, WorkerOptions
+
+if TYPE_CHECKING:
+    from mutirao.server.service import Server
 
 app = typer.Typer(add_completion=False)
 
@@ -55,10 +61,15 @@ def up(
     applications: RunsApplications = False,
     host: HostName = None,
     programs: ProgramsFolder = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65535, metavar="PORT", help="Serve the HTTP API here. Default: 8321."),
+    ] = None,
+    no_server: Annotated[bool, typer.Option("--no-server", help="Do not serve the HTTP API.")] = False,
     metrics_port: MetricsPort = None,
     metrics_address: MetricsAddress = "127.0.0.1",
 ) -> None:
-    """Run everything here until Ctrl-C: PostgreSQL, a worker, a clock; and an example, if no flow is given.
+    """Run everything here until Ctrl-C: PostgreSQL, a worker, a clock, a server; and an example, if no flow is given.
 
     Example: mutirao up travel.py:Travel
     """
@@ -67,15 +78,18 @@ def up(
     again = calling(database)(shlex.join(["up", *(flows or []), *(["--applications"] if applications else [])]))
     length = None if seconds is None else timedelta(seconds=seconds)
     options = replace(_OPTIONS, applications=applications, host=host, programs=programs)
-    run_service(_up(loaded, Shown(again, database), length, options, Wanted(metrics_port, metrics_address)))
+    shown = Shown(again, database, port=port, is_served=not no_server)
+    run_service(_up(loaded, shown, length, options, Wanted(metrics_port, metrics_address)))
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How the reader called what is shown: by which command, or where it is; and which database, if any."""
+    """How the reader called what is shown: by which command, or where it is; which database, and which port, if any."""
 
     words: str
     database: str | None = None
+    port: int | None = None
+    is_served: bool = False
 
 
 async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: WorkerOptions, wanted: Wanted) -> None:
@@ -85,20 +99,42 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
         engine = await stack.enter_async_context(open_engine(database))
         _say(f"PostgreSQL {await _server_version(engine)}: {engine}")
         _say(f"Schema {schema().migrations[-1]}")
+        server = await _server(engine, shown)
         with _step("Putting the flows in place"):
             tally = Tally()
             worker, board = await prepare(engine, loaded, tally, Shown(str(engine), database), options, observers)
+            board = replace(board, server=server.url if server else None)
         for observer in observers:
             observer.watch(engine, worker)
         _say("A worker and a clock are running.")
         watch = Watch(engine, board, length, None if resolve(database).is_embedded else _PATIENCE)
         services: list[Service] = [worker, Clock(engine, observers), WebhookSender(engine), watch]
+        services += [server] if server else []
         if loaded is EXAMPLE:
             services.append(Travellers(engine))
         watch.stops(services)
         await serve(services, say=_say)
     done = f"{counted(sum(tally.done.values()), 'job')} done, {counted(worker.failed, 'try', 'tries')} failed"
     _say(f"Stopped; {done}. Nothing is lost: `{shown.words}` goes on from here.")
+
+
+async def _server(engine: Engine, shown: Shown) -> "Server | None":
+    """A port that was asked for must be free. Of the usual one somebody else may be the owner: that is said, no more."""
+    if not shown.is_served:
+        return None
+    from mutirao.server.service import Server  # noqa: PLC0415 half a second that other commands need not wait
+
+    try:
+        server = Server(engine, ServerOptions() if shown.port is None else ServerOptions(port=shown.port))
+    except OperatorError as error:
+        if shown.port is not None:
+            raise
+        _say(f"No server: {error.message}. --no-server says nothing of this.")
+        return None
+    for line in await first_lines(engine):
+        _say(line)
+    _say(f"The HTTP API: {server.url}/api/openapi.json")
+    return server
 
 
 async def prepare(

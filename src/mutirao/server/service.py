@@ -85,6 +85,7 @@ def _bound(options: ServerOptions) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((options.host, options.port))
+        bound.listen(_WAITING_CONNECTIONS)  # whoever comes before we serve waits
     except OSError as error:
         raise OperatorError(
             "port_unavailable",

@@ -35,49 +35,15 @@ _BY_STATUS: dict[int, str] = {
 }
 STATUSES: dict[str, int] = {code: status for status, codes in _BY_STATUS.items() for code in codes.split()}
 
-ELSEWHERE = frozenset(
-    [
-        "ambiguous_task",
-        "backup_failed",
-        "clock_not_movable",
-        "data_folder_version",
-        "database_not_empty",
-        "database_url",
-        "export_failed",
-        "export_running",
-        "extra_missing",
-        "file_exists",
-        "flow_not_found",
-        "home_not_empty",
-        "home_not_yours",
-        "home_unreachable",
-        "home_unusable",
-        "internal_error",
-        "migration_changed",
-        "migration_failed",
-        "migration_numbers",
-        "module_broken",
-        "module_not_found",
-        "no_embedded_server",
-        "no_such_file",
-        "no_system_user",
-        "not_a_flow",
-        "not_quiet",
-        "nothing_to_back_up",
-        "nothing_to_do",
-        "otel_missing",
-        "otel_not_set_up",
-        "output_failed",
-        "port_unavailable",
-        "restore_failed",
-        "signature_invalid",
-        "socket_folder_taken",
-        "unknown_database",
-        "unknown_tour",
-        "upgrade_not_allowed",
-        "usage",
-    ]
-)
+_ELSEWHERE = """
+    ambiguous_task backup_failed clock_not_movable data_folder_version database_not_empty database_url
+    export_failed export_running extra_missing file_exists flow_not_found home_not_empty home_not_yours
+    home_unreachable home_unusable internal_error migration_changed migration_failed migration_numbers
+    module_broken module_not_found no_embedded_server no_such_file no_system_user not_a_flow not_quiet
+    nothing_to_back_up nothing_to_do otel_missing otel_not_set_up output_failed port_unavailable restore_failed
+    signature_invalid socket_folder_taken unknown_database unknown_tour upgrade_not_allowed usage wrong_setting
+"""
+ELSEWHERE = frozenset(_ELSEWHERE.split())
 """Codes that no request meets."""
 
 SOON = 1

@@ -26,6 +26,7 @@ from mutirao.server.client.instance import Instances
 from mutirao.server.client.item import Comments, Worklist
 from mutirao.server.client.job import Jobs
 from mutirao.server.client.library import Library
+from mutirao.server.client.message import Messages, Settings, Webhooks
 from mutirao.server.client.person import Persons, Roles
 from mutirao.server.client.schedule import Schedules
 from mutirao.server.client.session import Sessions, Tokens
@@ -53,6 +54,9 @@ class Client:
         self.worklist = Worklist(self.transport)
         self.comments = Comments(self.transport)
         self.files = Files(self.transport)
+        self.messages = Messages(self.transport)
+        self.webhooks = Webhooks(self.transport)
+        self.settings = Settings(self.transport)
         self.jobs = Jobs(self.transport)
         self.schedules = Schedules(self.transport)
         self.batches = Batches(self.transport)

@@ -12,18 +12,21 @@ from mutirao.server.route import (
     job,
     library,
     limit,
+    message,
     person,
     role,
     schedule,
     session,
+    setting,
     steer,
     token,
+    webhook,
     worklist,
 )
 
 # Looked through in this order: what is asked most comes first.
-_WORK = (worklist, item, event, session, instance, steer, comment, file)
+_WORK = (worklist, item, message, event, session, instance, steer, comment, file)
 _FLOWS = (flow, limit, library, job, schedule, batch)
-_PEOPLE = (token, person, role)
+_PEOPLE = (token, person, role, webhook, setting)
 
 ROUTERS = tuple(module.router for module in (*_WORK, *_FLOWS, *_PEOPLE, health))

@@ -1,0 +1,129 @@
+"""Requests that nobody thought of: schemathesis over the whole API, as an administrator and as an ordinary person.
+
+No answer is a 5xx, and each is what the description says. What a path names is there every other time. The stream of
+hints alone is left out: it does not end.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis import APIOperation, Case, GenerationMode
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.core.result import Ok
+from site_kit import Site, serving
+
+from mutirao.database.bridge import Wait, loop_beside
+from mutirao.people import add_token
+from mutirao.testing.database import TestServer
+
+SEEDS = (1, 2, 3, 4, 5)
+EXAMPLES = 2
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+PERSONS = ("boss", "clerk_1")
+ANSWER_WITHIN = 30
+STREAMS = "/api/events"
+
+
+class Fuzzed:
+    """A server in another thread, and known things to ask for."""
+
+    def __init__(self, site: Site, wait: Wait) -> None:
+        self.site = site
+        self._wait = wait
+        self._session = requests.Session()
+        self._session.trust_env = False
+        instance, job = wait(site.item(city="Recife"))
+        upload = wait(site.engine.files.begin("a.bin", actor=wait(site.engine.persons.number("clerk_1"))))
+        self._known = {"person": "clerk_1", "role": "clerk", "flow": "request", "task": "approve", "upload": upload}
+        self._known |= {"instance": instance, "job": job, "name": "known", "batch": 1, "number": 0}
+        self._made = 0
+        self.answers: Counter[int] = Counter()
+
+    def place(self, case: Case[Any]) -> None:
+        for name in case.path_parameters:
+            if name in self._known:
+                case.path_parameters[name] = self._known[name]
+
+    def ask(self, case: Case[Any]) -> None:
+        for person in PERSONS:
+            response = self._ask(case, self._wait(self.site.token(person)))
+            if response.status_code == requests.codes.unauthorized:  # some other case was to revoke it
+                response = self._ask(case, self._fresh(person))
+            self.answers[response.status_code] += 1
+            case.validate_response(response, checks=CHECKS)
+
+    def _ask(self, case: Case[Any], token: str) -> requests.Response:
+        headers = {"Authorization": f"Bearer {token}"}
+        return case.call(self.site.url, self._session, headers=headers, timeout=ANSWER_WITHIN)  # type: ignore[return-value]
+
+    def _fresh(self, person: str) -> str:
+        self._made += 1
+
+        async def make() -> str:
+            await self.site.engine.persons.enable(None, person)
+            return (await add_token(self.site.engine, None, person, f"fresh {self._made}")).secret
+
+        return self._wait(make())
+
+
+@pytest.fixture
+def fuzzed(servers: dict[str, TestServer]) -> Iterator[Fuzzed]:
+    with loop_beside() as wait, wait.inside(servers["pg18"].clone()) as url, wait.inside(serving(url)) as site:
+        yield Fuzzed(site, wait)
+
+
+@pytest.mark.timeout(300)
+def test_no_request_brings_it_down(fuzzed: Fuzzed) -> None:
+    schema = schemathesis.openapi.from_dict(fuzzed.site.server.app.openapi())
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    for operation in operations:
+        if operation.path != STREAMS:
+            play(fuzzed, operation)
+    assert len(operations) > 90
+    # Not all of it is refused, or little would be seen of what lies behind.
+    assert fuzzed.answers[200] + fuzzed.answers[201] + fuzzed.answers[204] > sum(fuzzed.answers.values()) / 10
+    assert {401, 403, 404, 409, 422} <= fuzzed.answers.keys() | {401}
+
+
+def play(fuzzed: Fuzzed, operation: APIOperation[Any, Any, Any, Any]) -> None:
+    cases = operation.as_strategy(GenerationMode.POSITIVE)
+    if operation.path_parameters or operation.query or operation.body:
+        cases |= operation.as_strategy(GenerationMode.NEGATIVE)
+    for number in SEEDS:  # what a strategy costs is to make it
+        run_with(number, fuzzed, cases)
+
+
+def run_with(number: int, fuzzed: Fuzzed, cases: Any) -> None:
+    @seed(number)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases, is_known=st.booleans())
+    def run(case: Case[Any], is_known: bool) -> None:
+        if is_known:
+            fuzzed.place(case)
+        fuzzed.ask(case)
+
+    run()
