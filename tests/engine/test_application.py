@@ -256,6 +256,12 @@ async def test_what_it_says_is_in_the_trace_up_to_a_limit(shop: Shop) -> None:
     assert len(said.note["stdout"]) == 8_000
 
 
+async def test_it_may_say_what_is_no_text(shop: Shop) -> None:
+    shop.write("printf 'a\\000b\\377'", DONE)
+    await shop.define()
+    assert (await shop.does())["done"]
+
+
 async def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

@@ -89,7 +89,7 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
     kept = b""
     while stream is not None and (piece := await stream.read(65_536)):
         kept = (kept + piece)[-KEPT_BYTES:]
-    return kept.decode(errors="replace")
+    return kept.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")  # the trace keeps no zero
 
 
 class _End:
