@@ -13,6 +13,7 @@ from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
 from benchmarks.retention import rate_while_dropping
 from benchmarks.server import BenchServer
 from benchmarks.work import WORKS
+from benchmarks.worklist import CROWD, CROWD_MS, PAGE_MS, SELECT_MS, measure
 
 # As multiples of the yardstick, for one worker and for two. None: shown, but nothing is asked.
 THROUGHPUT_GOALS: dict[str, tuple[float | None, float | None]] = {
@@ -53,6 +54,7 @@ class Size:
     instances: int = 10_000
     history: int = 1_000_000
     schedules: int = 10_000
+    items: int = 100_000
     runs: int = 3
 
 
@@ -129,6 +131,7 @@ def plan(size: Size) -> list[Case]:
         Case("retention", both, _retention),
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
+        Case("worklist", 1, _worklist),
         Case("memory", 2, _memory),
     ]
 
@@ -265,6 +268,24 @@ def _start(bench: Bench) -> list[Comparison]:
     runs = bench.repeat(title, partial(start_rate, bench.server, STARTED_IN_ONE_CALL), START_RUNS)
     goal = f"{STARTS_A_SECOND:,}/s"
     return [Comparison("start", title, 0, "instances/s", runs, [], goal, median(runs) / STARTS_A_SECOND, 1.0)]
+
+
+def _worklist(bench: Bench) -> list[Comparison]:
+    title = f"worklist of 5 %, {bench.size.items:,} open items"
+    bench.announce(title)
+    found = measure(bench.server, bench.size.items, bench.say)
+    timed = [
+        *((f"{title}: a page by {order}, p95", run, PAGE_MS) for order, run in found.pages.items()),
+        (f"{title}: selecting, p95", found.select, SELECT_MS),
+        (f"{title}: {CROWD} go for one item, the last answer", found.crowd, CROWD_MS),
+    ]
+    return [
+        Comparison("worklist", f"{title}: offered", 0, "items/s", [found.offered], [], "", 0, None),
+        *(
+            Comparison("worklist", name, 0, "ms", [run], [], f"{goal:g} ms", run.value / goal, 1.0, at_least=False)
+            for name, run, goal in timed
+        ),
+    ]
 
 
 def _memory(bench: Bench) -> list[Comparison]:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from benchmarks.report import RESULTS, conclusion, table, write_json
 from benchmarks.server import BenchServer
 
 _WIDTH_IN_A_FILE = 150
-_QUICK = Size(instances=2_000, history=50_000, runs=1)
+_QUICK = Size(instances=2_000, history=50_000, items=5_000, runs=1)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -75,7 +76,7 @@ def _line(found: Comparison) -> str:
 
 def _size(arguments: argparse.Namespace) -> Size:
     base = _QUICK if arguments.quick else Size()
-    return Size(instances=arguments.instances or base.instances, history=base.history, runs=arguments.runs or base.runs)
+    return replace(base, instances=arguments.instances or base.instances, runs=arguments.runs or base.runs)
 
 
 def _short(path: Path) -> Path:
