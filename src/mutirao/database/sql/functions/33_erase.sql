@@ -90,6 +90,7 @@ begin
     union select k.instance from mutirao.key k where k.instance = any (ids) and strpos(k.key, value) > 0
     union select v.instance from mutirao.event v where v.instance = any (ids) and strpos(v.event, value) > 0
     union select x.instance from mutirao.attachment x where x.instance = any (ids) and strpos(x.content::text, needle) > 0
+    union select x.instance from mutirao.comment x where x.instance = any (ids) and strpos(x.text, value) > 0
     union select j.instance from mutirao.job j where j.instance = any (ids)
       and (strpos(concat(j.change, j.error), needle) > 0 or strpos(concat(j.worker, ' ', j.slot), value) > 0) order by 1);
 end $$;
@@ -184,6 +185,7 @@ begin
     update mutirao.closed x set state = mutirao.blanked(x.state, e.names) where x.id = erase_one.instance;
     update mutirao.trace t set state = mutirao.blanked(t.state, e.names), note = mutirao.scrub_told(t.note, e.words), writer = mutirao.scrub(t.writer, e.words)
     where t.instance = erase_one.instance;
+    update mutirao.comment x set text = left(mutirao.scrub(x.text, e.words), 10000) where x.instance = erase_one.instance;
     update mutirao.attachment x set content = mutirao.scrub_told(case when jsonb_typeof(x.content -> 'change') = 'object'
       then x.content || jsonb_build_object('change', mutirao.blanked(x.content -> 'change', e.names)) else x.content end, e.words) where x.instance = erase_one.instance;
     perform mutirao.erase_files(instance, false);

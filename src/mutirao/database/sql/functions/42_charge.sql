@@ -45,7 +45,7 @@ begin
     perform mutirao.refuse_flow(flow);
   elsif not mutirao.may_create(p.id, f) then
     perform mutirao.refuse('forbidden', format('only %s may start flow "%s"',
-      coalesce(format('members of the role "%s"', (select r.name from mutirao.role r where r.id = f.creator_role)), 'administrators'), flow));
+      coalesce((select format('members of the role "%s"', r.name) from mutirao.role r where r.id = f.creator_role), 'administrators'), flow));
   end if;
   perform mutirao.check_policies(flow, policies);
   perform mutirao.check_files_of(p.id, f.version, null, state);
@@ -62,6 +62,8 @@ declare
   writer text := mutirao.signed(p.name);
 begin
   perform mutirao.check_given_files(p.id, instance, change);
+  -- Before the act: those who lose an item are to read their lists again, too. A hint is heard when all this is committed.
+  perform mutirao.hint(array_agg(j.person) || array_agg(j.offered_to) || p.id, array_agg(j.role)) from mutirao.job j where j.instance = steer_instance.instance and j.role is not null;
   case act
     when 'suspend' then perform mutirao.suspend_instance(instance, writer, reason);
     when 'resume' then perform mutirao.resume_instance(instance, writer, reason);
