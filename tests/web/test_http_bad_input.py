@@ -124,8 +124,8 @@ async def test_json_that_does_not_say_so_is_refused(site18: Site) -> None:
         "/api/instances?cursor=%FF",
         "/api/instances?status=gone",
         "/api/jobs?status=gone",
-        "/api/schedules/times?cron=x",
-        "/api/schedules/times?cron=0+0+*+*+*&zone=Nowhere",
+        "/api/times?cron=x",
+        "/api/times?cron=0+0+*+*+*&zone=Nowhere",
     ],
 )
 async def test_addresses_that_cannot_be_meant(site: Site, path: str) -> None:

@@ -73,7 +73,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PATCH /api/settings": {"settings": {"transfer": 1}},
     "PUT /api/flows/{flow}/tasks/{task}/limit": {"at_once": 1},
 }
-QUERIES = {"GET /api/schedules/times": {"cron": "0 0 * * *"}}
+QUERIES = {"GET /api/times": {"cron": "0 0 * * *"}}
 
 
 async def others_things(site: Site) -> dict[str, Any]:
@@ -107,7 +107,9 @@ async def others_things(site: Site) -> dict[str, Any]:
 async def everything(site: Site) -> dict[str, Any]:
     """All rows of all tables, but for when somebody was last seen or tried to sign in."""
     tables = "select schemaname, tablename from pg_tables where schemaname in ('mutirao', 'mutirao_secret')"
-    count = "select md5(string_agg((to_jsonb(t) - '{{seen_at,used_at}}'::text[])::text, ',' order by t::text)) from {} t"
+    count = (
+        "select md5(string_agg((to_jsonb(t) - '{{seen_at,used_at}}'::text[])::text, ',' order by t::text)) from {} t"
+    )
     async with site.engine.connection() as connection:
         names = await (await connection.execute(tables)).fetchall()
         found = {}

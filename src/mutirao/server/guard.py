@@ -47,7 +47,7 @@ class Guard:
             return
         began = time.perf_counter()
         status = 0
-        scope = {**scope, "path": whole_path(scope)}
+        scope = {**scope, "path": whole_path(scope), "state": dict(scope.get("state") or {})}
 
         async def guarded(message: Message) -> None:
             nonlocal status

@@ -65,7 +65,7 @@ _REFUSALS: dict[int, str] = {
     409: "Not in the state that things are in.",
     412: "It is not what `If-Match` says any more: `changes` tells what was changed, by whom and when.",
     413: "It is too large.",
-    415: "It is not of a kind that can be read here.",
+    416: "The file has no such part.",
     422: "The content is wrong: `errors` tells where.",
     429: "Too often: `Retry-After` tells when to ask again.",
     503: "The database is away, or the server stops: ask again after `Retry-After` seconds.",
@@ -124,6 +124,12 @@ def api_routes(app: FastAPI) -> list[APIRoute]:
 
 
 def _complete(route: APIRoute, operation: dict[str, Any]) -> None:
+    """Its summary is the first sentence that it says of itself."""
+    said = operation.pop("description", "").replace("\n", " ").strip()
+    operation["summary"], _, rest = said.partition(". ")
+    operation["summary"] = operation["summary"].rstrip(".")
+    if rest:
+        operation["description"] = rest.strip()
     if need_of(route).is_signed_in:
         operation["security"] = [{"token": []}, {"session": []}]
     if is_creation(route):
@@ -145,7 +151,7 @@ def _statuses(route: APIRoute) -> list[int]:
         409: changes or is_signed_in,
         412: changes,
         413: changes,
-        415: changes,
+        416: route.path.endswith("/files/{sha256}"),
         422: True,
         429: True,
         503: True,

@@ -23,7 +23,7 @@ class Flows(Noun):
         return await self._http.get(list[SeenFlow], "/api/flows")
 
     async def overview(self) -> list[FlowRecord]:
-        return await self._http.get(list[FlowRecord], "/api/flows/overview")
+        return await self._http.get(list[FlowRecord], "/api/overview")
 
     async def apply(
         self, flow: Definition | type[HasDefinition] | dict[str, Any], *, keep: bool = False, key: str | None = None
@@ -44,7 +44,7 @@ class Flows(Noun):
         return await self._http.get(list[VersionRecord], f"{_path(flow)}/versions", limit=limit)
 
     async def retention(self) -> list[RetentionRecord]:
-        return await self._http.get(list[RetentionRecord], "/api/flows/retention")
+        return await self._http.get(list[RetentionRecord], "/api/retention")
 
     async def limits(self, flow: str | None = None) -> list[LimitRecord]:
         return await self._http.get(list[LimitRecord], "/api/limits", flow=flow)

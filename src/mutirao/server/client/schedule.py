@@ -32,7 +32,7 @@ class Schedules(Noun):
 
     async def times(self, cron: str, zone: str = "UTC", *, count: int = 5) -> list[datetime]:
         """When a cron pattern fires next."""
-        return await self._http.get(list[datetime], "/api/schedules/times", cron=cron, zone=zone, count=count)
+        return await self._http.get(list[datetime], "/api/times", cron=cron, zone=zone, count=count)
 
 
 def _path(name: str) -> str:

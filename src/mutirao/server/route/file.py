@@ -14,6 +14,7 @@ from mutirao.errors import RequestError
 from mutirao.model.file import ANY_MEDIA, File
 from mutirao.server.answer import BIGGEST, answer, done
 from mutirao.server.need import SignedIn
+from mutirao.server.problem import Refused, problem
 from mutirao.server.route.parts import Number, Sent, Text, routes
 from mutirao.server.routing import creates, streams
 from mutirao.server.who import Who
@@ -36,7 +37,6 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {ANY_MEDIA: {"schema": {"type": "string", "format": "binary"}}}}
     for status, text in ((200, "The content."), (206, "The part that `Range` asks for."))
 }
-_CONTENT[416] = {"description": "The file has no such part."}
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -124,7 +124,8 @@ async def get(
     }
     first, end = _part(request, size)
     if first >= end and size:
-        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
+        refused = Refused(RequestError("wrong_call", f"the file has {size:,} bytes: it has no such part"), 416)
+        return problem(refused, headers={"Content-Range": f"bytes */{size}"})
     headers["Content-Length"] = str(end - first)
     is_part = (first, end) != (0, size)
     if is_part:

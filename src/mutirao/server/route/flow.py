@@ -6,7 +6,7 @@ from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from mutirao.database.engine import DECODER
-from mutirao.database.record import FlowRecord, RetentionRecord, VersionRecord
+from mutirao.database.record import VersionRecord
 from mutirao.database.sight import SeenFlow
 from mutirao.model import encode_document, from_document
 from mutirao.server.answer import answer
@@ -72,18 +72,6 @@ async def check(who: Administrator, body: Check) -> Response:
     definition = from_document(body.document)
     await who.engine.check(definition)
     return answer({"flow": definition.name})
-
-
-@router.get("/overview", response_model=list[FlowRecord])
-async def overview(who: Administrator) -> Response:
-    """All flows, with what is going on in each."""
-    return answer(await who.engine.flows())
-
-
-@router.get("/retention", response_model=list[RetentionRecord])
-async def retention(who: Administrator) -> Response:
-    """How long finished instances are kept, flow by flow."""
-    return answer(await who.engine.retention())
 
 
 @router.get("/{flow}", response_model=Shown)

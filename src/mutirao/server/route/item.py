@@ -78,13 +78,13 @@ async def show(who: SignedIn, job: Number) -> Response:
 
 
 @router.post("/{job}/select", response_model=Selected)
-async def select(who: SignedIn, job: Number, body: Select) -> Response:
+async def select(who: SignedIn, job: Number, body: Select = Select()) -> Response:
     """Take it: it leaves everybody else's list."""
     return answer({"attempt": await who.engine.worklists.select(who.id, job, lock=body.lock)})
 
 
 @router.post("/{job}/return", status_code=204)
-async def give_back(who: SignedIn, job: Number, body: Because) -> Response:
+async def give_back(who: SignedIn, job: Number, body: Because = Because()) -> Response:
     """Give it back, undone; the person in charge and administrators take it from whoever holds it."""
     await who.engine.worklists.give_back(who.id, job, reason=body.reason)
     return done()

@@ -52,14 +52,14 @@ async def show(who: SignedIn, job: Number) -> Response:
 
 
 @router.post("/{job}/retry", status_code=204)
-async def retry(who: SignedIn, job: Number, body: Because) -> Response:
+async def retry(who: SignedIn, job: Number, body: Because = Because()) -> Response:
     """Try a failed job again, with all its retries: for the person in charge and administrators."""
     await who.engine.charges.retry(who.id, job, reason=body.reason)
     return done()
 
 
 @router.post("/{job}/skip", status_code=204)
-async def skip(who: SignedIn, job: Number, body: Skip) -> Response:
+async def skip(who: SignedIn, job: Number, body: Skip = Skip()) -> Response:
     """End a job as if it had succeeded, with the change given."""
     await who.engine.charges.skip(who.id, job, body.change, reason=body.reason)
     return done()

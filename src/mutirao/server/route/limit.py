@@ -1,11 +1,11 @@
-"""Limits on the jobs of a task: at once, per second, at once for each value of an attribute."""
+"""All flows at a glance: what is going on in each, how long they are kept, and the limits on their jobs."""
 
 from typing import Annotated
 
 from fastapi import Path, Query, Response
 from pydantic import Field
 
-from mutirao.database.record import LimitRecord
+from mutirao.database.record import FlowRecord, LimitRecord, RetentionRecord
 from mutirao.model import Limit
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator
@@ -22,6 +22,18 @@ class LimitTo(Sent):
     per_second: Annotated[float | None, Field(gt=0, le=1e6)] = None
     per: Annotated[Text | None, Field(max_length=100, description="For each value of this attribute …")] = None
     each: Annotated[Most, Field(description="… so many at once.")] = None
+
+
+@router.get("/overview", response_model=list[FlowRecord])
+async def overview(who: Administrator) -> Response:
+    """All flows, with what is going on in each."""
+    return answer(await who.engine.flows())
+
+
+@router.get("/retention", response_model=list[RetentionRecord])
+async def retention(who: Administrator) -> Response:
+    """How long finished instances are kept, flow by flow."""
+    return answer(await who.engine.retention())
 
 
 @router.get("/limits", response_model=list[LimitRecord])

@@ -83,6 +83,7 @@ async def add(who: Administrator, body: Add) -> Response:
 
 @router.get("/{person}", response_model=PersonRecord)
 async def show(who: SignedIn, person: Person) -> Response:
+    """One person."""
     return _answer(await who.engine.persons.get(who.id, person))
 
 
@@ -110,14 +111,14 @@ async def come_back(who: SignedIn, person: Person, if_match: IfMatch = None) -> 
 
 
 @router.post("/{person}/disable", response_model=PersonRecord)
-async def disable(who: Administrator, person: Person, body: Seen, if_match: IfMatch = None) -> Response:
+async def disable(who: Administrator, person: Person, body: Seen = Seen(), if_match: IfMatch = None) -> Response:
     """Let them do nothing any more: sessions and tokens end, what they hold goes back to its role."""
     with concerning(if_match):
         return _answer(await who.engine.persons.disable(who.id, person, revision=seen(if_match, body.revision)))
 
 
 @router.post("/{person}/enable", response_model=PersonRecord)
-async def enable(who: Administrator, person: Person, body: Seen, if_match: IfMatch = None) -> Response:
+async def enable(who: Administrator, person: Person, body: Seen = Seen(), if_match: IfMatch = None) -> Response:
     """Let them sign in again."""
     with concerning(if_match):
         return _answer(await who.engine.persons.enable(who.id, person, revision=seen(if_match, body.revision)))

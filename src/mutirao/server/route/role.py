@@ -54,16 +54,19 @@ async def all_roles(who: SignedIn) -> Response:
 @router.post("", status_code=201, response_model=RoleRecord)
 @creates
 async def add(who: Administrator, body: Add) -> Response:
+    """Add a role."""
     return _answer(await who.engine.roles.add(who.id, body.name, description=body.description), status=201)
 
 
 @router.get("/{role}", response_model=RoleRecord)
 async def show(who: SignedIn, role: Role) -> Response:
+    """One role."""
     return _answer(await who.engine.roles.get(who.id, role))
 
 
 @router.patch("/{role}", response_model=RoleRecord)
 async def change(who: Administrator, role: Role, body: Change, if_match: IfMatch = None) -> Response:
+    """Change its name or description."""
     wanted = cast("RoleChange", body.model_dump(exclude_unset=True, exclude={"revision"}))
     with concerning(if_match):
         return _answer(await who.engine.roles.change(who.id, role, wanted, revision=seen(if_match, body.revision)))

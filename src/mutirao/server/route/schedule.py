@@ -12,7 +12,7 @@ from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator
 from mutirao.server.route.parts import Priority, Sent, State, Text, routes
 
-router = routes("schedule", "/schedules")
+router = routes("schedule", "")
 
 Name = Annotated[Text, Path(min_length=1, max_length=100, examples=["every morning"])]
 Cron = Annotated[
@@ -38,7 +38,7 @@ class Put(Sent):
     time_to: Annotated[Text | None, Field(max_length=100, description="The attribute that receives the time.")] = None
 
 
-@router.get("", response_model=list[ScheduleRecord])
+@router.get("/schedules", response_model=list[ScheduleRecord])
 async def all_schedules(who: Administrator) -> Response:
     """All of them; those that fire next come first."""
     return answer(await who.engine.schedules.all())
@@ -55,32 +55,33 @@ async def times(
     return answer(await who.engine.schedules.times(cron, zone, count=count))
 
 
-@router.get("/{name}", response_model=ScheduleRecord)
+@router.get("/schedules/{name}", response_model=ScheduleRecord)
 async def show(who: Administrator, name: Name) -> Response:
+    """A schedule as it stands."""
     return answer(await who.engine.schedules.get(name))
 
 
-@router.put("/{name}", response_model=ScheduleRecord)
+@router.put("/schedules/{name}", response_model=ScheduleRecord)
 async def put(who: Administrator, name: Name, body: Put) -> Response:
     """Put it in place. The same again changes nothing; one that is paused stays so."""
     return answer(await who.engine.schedules.put(Schedule(name=name, **body.model_dump())))
 
 
-@router.post("/{name}/pause", status_code=204)
+@router.post("/schedules/{name}/pause", status_code=204)
 async def pause(who: Administrator, name: Name) -> Response:
     """Let it start nothing until it is resumed. Times that pass meanwhile are not missed."""
     await who.engine.schedules.pause(name)
     return done()
 
 
-@router.post("/{name}/resume", status_code=204)
+@router.post("/schedules/{name}/resume", status_code=204)
 async def resume(who: Administrator, name: Name) -> Response:
     """Let it go on."""
     await who.engine.schedules.resume(name)
     return done()
 
 
-@router.delete("/{name}", status_code=204)
+@router.delete("/schedules/{name}", status_code=204)
 async def drop(who: Administrator, name: Name) -> Response:
     """Take it away. What it has started goes on."""
     await who.engine.schedules.drop(name)

@@ -19,6 +19,7 @@ class Set(Because):
 
 @router.get("", response_model=list[SettingRecord])
 async def all_settings(who: Administrator) -> Response:
+    """All settings, and who set them."""
     return answer(await who.engine.settings.all())
 
 

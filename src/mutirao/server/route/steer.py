@@ -96,28 +96,28 @@ async def set_attributes(who: SignedIn, instance: Number, body: ChangeState, if_
 
 
 @router.post("/{instance}/repair", response_model=SeenInstance)
-async def repair(who: SignedIn, instance: Number, body: Repair) -> Response:
+async def repair(who: SignedIn, instance: Number, body: Repair = Repair()) -> Response:
     """Correct an instance that is an exception. Failed jobs go, and fire again where their conditions hold."""
     await who.engine.charges.repair(who.id, instance, body.change, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/suspend", response_model=SeenInstance)
-async def suspend(who: SignedIn, instance: Number, body: Because) -> Response:
+async def suspend(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
     """Interrupt it: what runs may finish, nothing else starts until it is resumed."""
     await who.engine.charges.suspend(who.id, instance, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/resume", response_model=SeenInstance)
-async def resume(who: SignedIn, instance: Number, body: Because) -> Response:
+async def resume(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
     """Go on with it."""
     await who.engine.charges.resume(who.id, instance, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/cancel", response_model=SeenInstance)
-async def cancel(who: SignedIn, instance: Number, body: Because) -> Response:
+async def cancel(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
     """Stop it: what runs may finish, nothing else starts."""
     await who.engine.charges.cancel(who.id, instance, reason=body.reason)
     return await _answer(who, instance)

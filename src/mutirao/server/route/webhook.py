@@ -42,6 +42,7 @@ class Retry(Sent):
 
 @router.get("", response_model=list[WebhookRecord])
 async def all_webhooks(who: SignedIn) -> Response:
+    """Your webhooks; all of them if you are an administrator."""
     return answer(await who.engine.webhooks.all(who.id))
 
 
@@ -60,6 +61,7 @@ async def add(who: SignedIn, body: Add) -> Response:
 
 @router.get("/{webhook}", response_model=WebhookRecord)
 async def show(who: SignedIn, webhook: Number) -> Response:
+    """One webhook, and how it fares."""
     return answer(await who.engine.webhooks.get(who.id, webhook))
 
 
@@ -78,6 +80,7 @@ async def pause(who: SignedIn, webhook: Number) -> Response:
 
 @router.post("/{webhook}/resume", status_code=204)
 async def resume(who: SignedIn, webhook: Number) -> Response:
+    """Let it go on, with what was kept for it."""
     await who.engine.webhooks.resume(who.id, webhook)
     return done()
 

@@ -105,12 +105,14 @@ async def save_filter(who: SignedIn, name: FilterName, body: Saved) -> Response:
 
 @router.post("/filters/{name}/rename", status_code=204)
 async def rename_filter(who: SignedIn, name: FilterName, body: Rename) -> Response:
+    """Call a filter otherwise."""
     await who.engine.worklists.rename_filter(who.id, name, body.name)
     return done()
 
 
 @router.delete("/filters/{name}", status_code=204)
 async def drop_filter(who: SignedIn, name: FilterName) -> Response:
+    """Forget a filter."""
     await who.engine.worklists.drop_filter(who.id, name)
     return done()
 
