@@ -1,5 +1,7 @@
 """What persons say about instances and items; and the filters that they save."""
 
+from dataclasses import fields
+
 import pytest
 from desk import Desk, fresh_desk  # noqa: F401 gives the fixture `desk`
 from office import one, refused
@@ -89,6 +91,12 @@ async def test_filters_are_saved_renamed_and_dropped_by_each_person(desk: Desk) 
     for name in ("", " x", "two\nlines", "x" * 101):
         async with refused("wrong_call"):
             await lists.save_filter(first, name, urgent)
+
+
+async def test_sql_and_python_know_the_same_filters(desk: Desk) -> None:
+    known = await one(desk.engine, "select array(select jsonb_object_keys(mutirao.item_filter_keys()))")
+    assert set(known) == {each.name for each in fields(ItemFilter)}
+    assert ItemFilter(priority=0, overdue=False).document() == {"sort": "arrival", "status": "all", "priority": 0}
 
 
 async def test_a_person_saves_a_hundred_filters(desk: Desk) -> None:

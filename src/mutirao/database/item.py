@@ -34,7 +34,9 @@ class ItemFilter:
     def document(self) -> dict[str, Any]:
         """As it is sent and saved: only what differs from asking for nothing."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {name: value for name, value in given.items() if value not in (None, False, {})}
+        plain = {
+            name: value for name, value in given.items() if value is not None and value is not False and value != {}
+        }
         if self.due_before is not None:
             plain["due_before"] = self.due_before.isoformat()
         return plain
@@ -42,8 +44,8 @@ class ItemFilter:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "ItemFilter":
         """What was saved."""
-        given = dict(document)
-        if given.get("due_before") is not None:
+        given = {name: value for name, value in document.items() if value is not None}
+        if "due_before" in given:
             given["due_before"] = datetime.fromisoformat(given["due_before"])
         return cls(**given)
 

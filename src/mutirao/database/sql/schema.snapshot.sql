@@ -1904,8 +1904,6 @@ CREATE INDEX person_disabled ON mutirao.person USING btree (disabled_at) WHERE (
 
 CREATE INDEX person_substitute ON mutirao.person USING btree (substitute) WHERE (substitute IS NOT NULL);
 
-CREATE INDEX place_job ON mutirao.place USING btree (job);
-
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);
 
 CREATE INDEX search_instance ON mutirao.search USING btree (instance, name);

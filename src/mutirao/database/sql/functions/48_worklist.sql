@@ -124,9 +124,9 @@ return case
 
 create or replace function mutirao.item_rows(actor int, persons int[], jobs bigint[]) returns setof mutirao.item_row
 language sql stable as $$
-  select j.id, j.instance, (select min(k.key) from mutirao.key k where k.instance = j.instance), f.name, t.name, r.description, r.offer ->> 'kind', o.name, j.status::text,
+  select j.id, j.instance, (select min(k.key) from mutirao.key k where k.instance = j.instance), f.name, t.name, r.description, coalesce(r.offer ->> 'kind', 'manual'), o.name, j.status::text,
     case when j.status = 'running' then p.name end, case when j.status = 'running' and j.person = actor then j.attempt end, j.priority, coalesce(j.ready_at, j.created_at),
-    j.finish_by, j.size, r.application, coalesce((r.offer -> 'disconnected')::boolean, false), coalesce(j.reserved, false), j.offered_to is not null,
+    j.finish_by, coalesce(j.size, 0), r.application, coalesce((r.offer -> 'disconnected')::boolean, false), coalesce(j.reserved, false), j.offered_to is not null,
     mutirao.instead_of(actor, persons, j), (select count(*) from mutirao.comment c where c.job = j.id)
   from unnest(jobs) with ordinality u(id, n) join mutirao.job j on j.id = u.id join mutirao.instance i on i.id = j.instance
   join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task join mutirao.role o on o.id = j.role

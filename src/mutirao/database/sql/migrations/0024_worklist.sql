@@ -13,7 +13,6 @@ create table mutirao.place (
   primary key (person, job)
 );
 comment on table mutirao.place is 'Where a person has moved an item to, in the order made by hand. An item that was never moved has its own number as its rank.';
-create index place_job on mutirao.place (job);
 
 create table mutirao.comment (
   id       bigint generated always as identity primary key,
