@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from site_kit import Site, fresh_site, newest_site, refused, serving  # noqa: F401 gives the fixtures
 
+from mutirao.server import stream
 from mutirao.server.client import Client
+from mutirao.server.hub import Hub, Page
 from mutirao.testing.database import TestServer
 
 
@@ -132,3 +136,18 @@ async def test_many_hints_at_once_are_told_as_one(site18: Site) -> None:
         except TimeoutError:
             pass
         assert 1 <= heard <= took.total_seconds() / 0.25 + 3
+
+
+async def test_a_reader_that_takes_nothing_is_dropped(site18: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_TAKE_WITHIN", 0.01)
+    hub = Hub(site18.engine)
+
+    async def still_in() -> bool:
+        return True
+
+    async def never(*_: object) -> Any:
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(20):
+        await stream.HintStream(hub, Page(1), still_in)({}, never, never)
+    assert not hub.pages

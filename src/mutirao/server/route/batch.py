@@ -19,7 +19,7 @@ Word = Annotated[Text | None, Field(max_length=100)]
 Renamed = Annotated[dict[str, Text], Field(max_length=1000, examples=[{"book_hotel": "book_room"}])]
 
 
-class Chosen(Sent):
+class ChosenInstances(Sent):
     """Which instances: all that is said must hold."""
 
     flow: Word = None
@@ -40,9 +40,9 @@ class Chosen(Sent):
         return Filter(**{**said, "ids": tuple(said["ids"])} if "ids" in said else said)
 
 
-class Make(Because):
+class MakeBatch(Because):
     kind: Kind
-    chosen: Chosen
+    chosen: ChosenInstances
     change: State | None = None
 
 
@@ -52,10 +52,10 @@ class Migrate(Because):
     leaving: Annotated[Version, Field(description="Only instances of this version.")] = None
     tasks: Annotated[Renamed, Field(description="Tasks that are called otherwise now.")] = {}
     attributes: Annotated[Renamed, Field(description="Attributes that are called otherwise now.")] = {}
-    chosen: Chosen = Chosen()
+    chosen: ChosenInstances = ChosenInstances()
 
 
-class Count(BaseModel):
+class BatchCount(BaseModel):
     count: int
 
 
@@ -67,14 +67,14 @@ async def newest(who: Administrator, limit: Annotated[int, Query(ge=1, le=1000)]
 
 @router.post("", status_code=201, response_model=Batch)
 @creates
-async def make(who: Administrator, body: Make) -> Response:
+async def make(who: Administrator, body: MakeBatch) -> Response:
     """Have something done to all instances that are chosen. Clocks drive it, step by step."""
     made = await who.engine.make_batch(body.kind, body.chosen.filter(), change=body.change, reason=body.reason)
     return answer(made, status=201, headers={"Location": f"/api/batches/{made.id}"})
 
 
-@router.post("/count", response_model=Count)
-async def count(who: Administrator, body: Make) -> Response:
+@router.post("/count", response_model=BatchCount)
+async def count(who: Administrator, body: MakeBatch) -> Response:
     """To how many instances it would be done now; nothing changes."""
     return answer({"count": await who.engine.count_batch(body.kind, body.chosen.filter(), change=body.change)})
 

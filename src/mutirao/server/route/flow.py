@@ -27,16 +27,16 @@ Document = Annotated[
 ]
 
 
-class Apply(Sent):
+class ApplyFlow(Sent):
     document: Document
     keep: Annotated[bool, Field(description="A version known from earlier is not made anew.")] = False
 
 
-class Check(Sent):
+class CheckFlow(Sent):
     document: Document
 
 
-class Applied(BaseModel):
+class AppliedFlow(BaseModel):
     flow: Annotated[str, Field(examples=["leave"])]
     version: Annotated[int, Field(examples=[1])]
 
@@ -45,7 +45,7 @@ class Sound(BaseModel):
     flow: Annotated[str, Field(examples=["leave"])]
 
 
-class Shown(BaseModel):
+class ShownFlow(BaseModel):
     flow: Annotated[str, Field(examples=["leave"])]
     document: Document
 
@@ -56,9 +56,9 @@ async def startable(who: SignedIn) -> Response:
     return answer(await who.sight.flows())
 
 
-@router.post("", status_code=201, response_model=Applied)
+@router.post("", status_code=201, response_model=AppliedFlow)
 @creates
-async def apply(who: Administrator, body: Apply) -> Response:
+async def apply(who: Administrator, body: ApplyFlow) -> Response:
     """Put a flow in place. What it runs and when is checked by the database; a refusal says where."""
     definition = from_document(body.document)
     version = await who.engine.apply(definition, keep=body.keep)
@@ -67,14 +67,14 @@ async def apply(who: Administrator, body: Apply) -> Response:
 
 
 @router.post("/check", response_model=Sound)
-async def check(who: Administrator, body: Check) -> Response:
+async def check(who: Administrator, body: CheckFlow) -> Response:
     """Find out whether a flow would be accepted; nothing changes."""
     definition = from_document(body.document)
     await who.engine.check(definition)
     return answer({"flow": definition.name})
 
 
-@router.get("/{flow}", response_model=Shown)
+@router.get("/{flow}", response_model=ShownFlow)
 async def show(
     who: SignedIn, flow: FlowName, version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> Response:

@@ -24,14 +24,14 @@ Revision = Annotated[
 ]
 
 
-class Add(Sent):
+class AddPerson(Sent):
     name: Name
     full_name: FullName = None
     email: Email = None
     roles: Annotated[list[Text], Field(max_length=1000, examples=[["clerk"]])] = []
 
 
-class Change(Sent):
+class ChangePerson(Sent):
     """What is to be changed; what is not named stays."""
 
     name: Name | None = None
@@ -47,7 +47,7 @@ class GoAway(Sent):
     revision: Revision = None
 
 
-class Seen(Sent):
+class SeenPerson(Sent):
     revision: Revision = None
 
 
@@ -75,7 +75,7 @@ async def page_of_persons(
 
 @router.post("", status_code=201, response_model=PersonRecord)
 @creates
-async def add(who: Administrator, body: Add) -> Response:
+async def add(who: Administrator, body: AddPerson) -> Response:
     """Add a person. They sign in once they have a password."""
     names = {"full_name": body.full_name, "email": body.email}
     return _answer(await who.engine.persons.add(who.id, body.name, **names, roles=body.roles), status=201)
@@ -88,7 +88,7 @@ async def show(who: SignedIn, person: Person) -> Response:
 
 
 @router.patch("/{person}", response_model=PersonRecord)
-async def change(who: SignedIn, person: Person, body: Change, if_match: IfMatch = None) -> Response:
+async def change(who: SignedIn, person: Person, body: ChangePerson, if_match: IfMatch = None) -> Response:
     """Change somebody, if you are an administrator; or your own full name and e-mail."""
     wanted = cast("PersonChange", body.model_dump(exclude_unset=True, exclude={"revision"}))
     with concerning(if_match):
@@ -111,14 +111,18 @@ async def come_back(who: SignedIn, person: Person, if_match: IfMatch = None) -> 
 
 
 @router.post("/{person}/disable", response_model=PersonRecord)
-async def disable(who: Administrator, person: Person, body: Seen = Seen(), if_match: IfMatch = None) -> Response:
+async def disable(
+    who: Administrator, person: Person, body: SeenPerson = SeenPerson(), if_match: IfMatch = None
+) -> Response:
     """Let them do nothing any more: sessions and tokens end, what they hold goes back to its role."""
     with concerning(if_match):
         return _answer(await who.engine.persons.disable(who.id, person, revision=seen(if_match, body.revision)))
 
 
 @router.post("/{person}/enable", response_model=PersonRecord)
-async def enable(who: Administrator, person: Person, body: Seen = Seen(), if_match: IfMatch = None) -> Response:
+async def enable(
+    who: Administrator, person: Person, body: SeenPerson = SeenPerson(), if_match: IfMatch = None
+) -> Response:
     """Let them sign in again."""
     with concerning(if_match):
         return _answer(await who.engine.persons.enable(who.id, person, revision=seen(if_match, body.revision)))

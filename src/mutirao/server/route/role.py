@@ -20,12 +20,12 @@ Description = Annotated[Text | None, Field(max_length=2000)]
 Role = Annotated[Text, Path(min_length=1, max_length=100, description="The name of a role.", examples=["clerk"])]
 
 
-class Add(Sent):
+class AddRole(Sent):
     name: Name
     description: Description = None
 
 
-class Change(Sent):
+class ChangeRole(Sent):
     """What is to be changed; what is not named stays."""
 
     name: Name | None = None
@@ -53,7 +53,7 @@ async def all_roles(who: SignedIn) -> Response:
 
 @router.post("", status_code=201, response_model=RoleRecord)
 @creates
-async def add(who: Administrator, body: Add) -> Response:
+async def add(who: Administrator, body: AddRole) -> Response:
     """Add a role."""
     return _answer(await who.engine.roles.add(who.id, body.name, description=body.description), status=201)
 
@@ -65,7 +65,7 @@ async def show(who: SignedIn, role: Role) -> Response:
 
 
 @router.patch("/{role}", response_model=RoleRecord)
-async def change(who: Administrator, role: Role, body: Change, if_match: IfMatch = None) -> Response:
+async def change(who: Administrator, role: Role, body: ChangeRole, if_match: IfMatch = None) -> Response:
     """Change its name or description."""
     wanted = cast("RoleChange", body.model_dump(exclude_unset=True, exclude={"revision"}))
     with concerning(if_match):

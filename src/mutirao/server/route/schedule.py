@@ -23,7 +23,7 @@ Zone = Annotated[
 ]
 
 
-class Put(Sent):
+class PutSchedule(Sent):
     flow: Annotated[Text, Field(max_length=100, examples=["report"])]
     cron: Cron
     zone: Zone = "UTC"
@@ -62,7 +62,7 @@ async def show(who: Administrator, name: Name) -> Response:
 
 
 @router.put("/schedules/{name}", response_model=ScheduleRecord)
-async def put(who: Administrator, name: Name, body: Put) -> Response:
+async def put(who: Administrator, name: Name, body: PutSchedule) -> Response:
     """Put it in place. The same again changes nothing; one that is paused stays so."""
     return answer(await who.engine.schedules.put(Schedule(name=name, **body.model_dump())))
 

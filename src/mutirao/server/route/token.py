@@ -19,12 +19,12 @@ router = routes("token", "/persons/{person}/tokens")
 Name = Annotated[Text, Field(min_length=1, max_length=100, examples=["nightly import"])]
 
 
-class Add(Sent):
+class AddToken(Sent):
     name: Name
     expires_at: Annotated[AwareDatetime | None, Field(description="Nothing: never.")] = None
 
 
-class Shown(BaseModel):
+class ShownToken(BaseModel):
     """A token as it is shown once."""
 
     id: int
@@ -39,9 +39,9 @@ async def all_tokens(who: SignedIn, person: Person) -> Response:
     return answer(await who.engine.access.tokens(who.id, person))
 
 
-@router.post("", status_code=201, response_model=Shown)
+@router.post("", status_code=201, response_model=ShownToken)
 @creates_secret
-async def add(who: SignedIn, person: Person, body: Add) -> Response:
+async def add(who: SignedIn, person: Person, body: AddToken) -> Response:
     """Let a program act as a person: as yourself, or as anybody if you are an administrator. The secret is shown once."""
     return answer(await add_token(who.engine, who.id, person, body.name, expires_at=body.expires_at), status=201)
 

@@ -15,7 +15,7 @@ from mutirao.server.routing import creates, creates_secret
 router = routes("webhook", "/webhooks")
 
 
-class Add(Sent):
+class AddWebhook(Sent):
     url: Annotated[Text, Field(min_length=1, max_length=2000, examples=["https://chat.example.org/hooks/4711"])]
     person: Annotated[
         Text | None, Field(max_length=100, description="Whose messages. Nothing: your own.", examples=["clerk_1"])
@@ -25,14 +25,14 @@ class Add(Sent):
     secret: Annotated[Text | None, Field(max_length=200, description="Nothing: one is made.")] = None
 
 
-class Added(BaseModel):
+class AddedWebhook(BaseModel):
     """`secret` signs its messages, as Standard Webhooks do."""
 
     webhook: WebhookRecord
     secret: str
 
 
-class Put(BaseModel):
+class PutDelivery(BaseModel):
     delivery: int
 
 
@@ -46,9 +46,9 @@ async def all_webhooks(who: SignedIn) -> Response:
     return answer(await who.engine.webhooks.all(who.id))
 
 
-@router.post("", status_code=201, response_model=Added)
+@router.post("", status_code=201, response_model=AddedWebhook)
 @creates_secret
-async def add(who: SignedIn, body: Add) -> Response:
+async def add(who: SignedIn, body: AddWebhook) -> Response:
     """Have messages sent on to an address."""
     person = None if body.everybody else who.id
     if body.person is not None and not body.everybody:
@@ -92,7 +92,7 @@ async def drop(who: SignedIn, webhook: Number) -> Response:
     return done()
 
 
-@router.post("/{webhook}/try", status_code=201, response_model=Put)
+@router.post("/{webhook}/try", status_code=201, response_model=PutDelivery)
 @creates
 async def try_out(who: SignedIn, webhook: Number) -> Response:
     """Put a message on its way that says nothing."""
