@@ -120,7 +120,7 @@ async def _offer(url: str, items: int) -> float:
         began = time.perf_counter()
         for number in range(_FLOWS):
             states = ({"customer": f"customer {(n * 7 + number) % _CUSTOMERS}", "n": n} for n in range(each))
-            await engine.start_named(f"flow_{number}", states)
+            await engine.start_named(f"flow_{number}", states, keys=[f"case {n}" for n in range(each)])
         return each * _FLOWS / (time.perf_counter() - began)
 
 

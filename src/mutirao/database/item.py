@@ -14,8 +14,8 @@ class ItemFilter:
 
     They come as they arrived, the most urgent first, by deadline, the smallest first, or as somebody put them by hand;
     `descending` turns that round. `status` is "ready" (nobody holds it), "running" (the person does) or "all".
-    `priority` is the least, `text` stands in the name or description of task or flow, in the key or is the instance's
-    number. Only attributes that are declared searchable can be asked for.
+    `priority` is the least, `text` stands in the name or description of task or flow, begins the key, or is the
+    instance's number. Only attributes that are declared searchable can be asked for.
     """
 
     sort: Sort = "arrival"

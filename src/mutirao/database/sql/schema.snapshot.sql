@@ -164,13 +164,13 @@ CREATE TYPE mutirao.item_filter AS (
 	instances bigint[],
 	priority integer,
 	due_before timestamp with time zone,
-	words text,
 	word_tasks integer[],
-	word_instance bigint,
+	word_instances bigint[],
+	key_words text,
 	lookups jsonb
 );
 
-COMMENT ON TYPE mutirao.item_filter IS 'What is wanted of a worklist, as numbers. words: in the names or descriptions of word_tasks, or in a key, or word_instance itself. lookups: searchable values that too many instances have to name them all.';
+COMMENT ON TYPE mutirao.item_filter IS 'What is wanted of a worklist, as numbers. A text stands in the names or descriptions of word_tasks, or is the number or begins the key of word_instances; key_words and lookups are beginnings of keys and searchable values that too many instances have to name them all.';
 
 CREATE TYPE mutirao.item_row AS (
 	job bigint,
@@ -1883,6 +1883,8 @@ CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DES
 CREATE INDEX job_slot_running ON mutirao.job USING btree (task, slot) WHERE ((status = 'running'::mutirao.job_status) AND (slot IS NOT NULL));
 
 CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND by_clock);
+
+CREATE INDEX key_beginning ON mutirao.key USING btree (lower(key) text_pattern_ops);
 
 CREATE INDEX key_instance ON mutirao.key USING btree (instance);
 

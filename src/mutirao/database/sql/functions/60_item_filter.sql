@@ -74,6 +74,27 @@ begin
 end $$;
 comment on function mutirao.search_items(int, text, text) is 'The instances with this value of a searchable attribute; null: they are too many to be named.';
 
+-- The keys are asked from a text, so that the beginning is known when that is planned, and an index finds it.
+create or replace function mutirao.read_words(f mutirao.item_filter, words text) returns mutirao.item_filter
+language plpgsql stable as $$
+declare
+  few constant int := 1000;
+  pattern text := regexp_replace(words, '([\\%_])', '\\\1', 'g') || '%';
+begin
+  f.word_tasks := array(
+    select t.id from mutirao.flow l join mutirao.version v on v.id = l.version join mutirao.task t on t.flow = l.id left join mutirao.rule r on r.version = v.id and r.task = t.id
+    where concat_ws(E'\n', t.name, r.description, l.name, v.description) ilike '%' || pattern);
+  execute 'select array(select k.instance from mutirao.key k where lower(k.key) like lower($1) limit $2)' into f.word_instances using pattern, few + 1;
+  if cardinality(f.word_instances) > few then
+    f.word_instances := '{}';
+    f.key_words := pattern;
+  end if;
+  if words ~ '^[0-9]{1,18}$' then
+    f.word_instances := f.word_instances || words::bigint;
+  end if;
+  return f;
+end $$;
+
 create or replace function mutirao.read_item_filter(filter jsonb) returns mutirao.item_filter
 language plpgsql stable as $$
 declare
@@ -111,11 +132,7 @@ begin
     end if;
   end loop;
   if trim(filter ->> 'text') <> '' then
-    f.words := '%' || regexp_replace(trim(filter ->> 'text'), '([\\%_])', '\\\1', 'g') || '%';
-    f.word_tasks := array(
-      select t.id from mutirao.flow l join mutirao.version v on v.id = l.version join mutirao.task t on t.flow = l.id left join mutirao.rule r on r.version = v.id and r.task = t.id
-      where concat_ws(E'\n', t.name, r.description, l.name, v.description) ilike f.words);
-    f.word_instance := case when trim(filter ->> 'text') ~ '^[0-9]{1,18}$' then trim(filter ->> 'text')::bigint end;
+    f := mutirao.read_words(f, trim(filter ->> 'text'));
   end if;
   return f;
 end $$;

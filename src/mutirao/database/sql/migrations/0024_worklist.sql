@@ -6,6 +6,9 @@ create index item_priority on mutirao.job (role, (-priority), id) where role is 
 create index item_deadline on mutirao.job (role, (coalesce(finish_by, 'infinity'::timestamptz)), id) where role is not null and offered_to is null and status = 'ready';
 create index item_size on mutirao.job (role, (coalesce(size, 0)), id) where role is not null and offered_to is null and status = 'ready';
 
+-- Who searches a worklist types the beginning of a key.
+create index key_beginning on mutirao.key (lower(key) text_pattern_ops);
+
 create table mutirao.place (
   person int not null references mutirao.person,
   job    bigint not null,
@@ -38,10 +41,10 @@ comment on table mutirao.saved_filter is 'What a person wants to see of the work
 
 create type mutirao.item_filter as (
   sort text, descending boolean, status text, flow int, tasks int[], role int, instances bigint[], priority int, due_before timestamptz,
-  words text, word_tasks int[], word_instance bigint, lookups jsonb
+  word_tasks int[], word_instances bigint[], key_words text, lookups jsonb
 );
 comment on type mutirao.item_filter is
-  'What is wanted of a worklist, as numbers. words: in the names or descriptions of word_tasks, or in a key, or word_instance itself. lookups: searchable values that too many instances have to name them all.';
+  'What is wanted of a worklist, as numbers. A text stands in the names or descriptions of word_tasks, or is the number or begins the key of word_instances; key_words and lookups are beginnings of keys and searchable values that too many instances have to name them all.';
 
 create type mutirao.item_row as (
   job bigint, instance bigint, key text, flow text, task text, description text, kind text, role text, status text, holder text, attempt bigint,
