@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -13,10 +13,12 @@ from mutirao.server.client import Client
 from mutirao.server.options import PATIENCE, ServerOptions
 from mutirao.server.service import Server
 
+S = TypeVar("S", bound="Served")
+
 PASSWORD = "correct horse battery"
 
 
-class Site:
+class Served:
     """One server; `client("clerk_1")` asks as that person, by a token."""
 
     def __init__(self, engine: Engine, server: Server, stack: AsyncExitStack) -> None:
@@ -51,14 +53,14 @@ class Site:
 
 
 @asynccontextmanager
-async def site_on(url: str, **options: Any) -> AsyncIterator[Site]:
+async def site_on(url: str, kind: type[S], **options: Any) -> AsyncIterator[S]:
     """A server on this database, until the block ends. There may be another one later: nothing is kept in it."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(url, upgrade=False, name="server", patience=PATIENCE))
         server = Server(engine, ServerOptions(port=0, **options))
         running = asyncio.create_task(server.run())
         stack.push_async_callback(_ended, server, running)
-        yield Site(engine, server, stack)
+        yield kind(engine, server, stack)
 
 
 async def _ended(server: Server, running: "asyncio.Task[None]") -> None:

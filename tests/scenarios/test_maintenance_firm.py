@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from command import running
 from people import EXAMPLES, items, read_all, set_up, tasks
-from served import Site, site_on
+from served import Served, site_on
 from worker_stage import until
 
 from mutirao.errors import MutiraoError
@@ -36,12 +36,12 @@ echo "{\\"bill_number\\": \\"B-$IN_CUSTOMER_NUMBER-$IN_HOURS\\"}" > output.json
 
 
 @asynccontextmanager
-async def firm(url: str, folder: Path) -> AsyncIterator[Site]:
+async def firm(url: str, folder: Path) -> AsyncIterator[Served]:
     """The firm on its first day."""
     bill = folder / "bill"
     bill.write_text(BILLING_SYSTEM)
     bill.chmod(0o755)
-    async with site_on(url) as site:
+    async with site_on(url, Served) as site:
         await set_up(site.engine, PERSONS)
         text = (EXAMPLES / "maintenance.pdl").read_text("utf-8").replace("/opt/maintenance/bill", str(bill))
         await (await site.client("boss")).library.apply(text)
@@ -56,7 +56,7 @@ async def do(client: Client, task: str, **change: object) -> int:
     return item.instance
 
 
-async def order_a_visit(site: Site) -> int:
+async def order_a_visit(site: Served) -> int:
     """What the office does, from the call to the order."""
     office = await site.client("office_1")
     instance = (await office.instances.create("maintenance", instance_key="call 1")).id
@@ -69,13 +69,13 @@ async def order_a_visit(site: Site) -> int:
     return instance
 
 
-async def let_pass(site: Site, time: timedelta) -> None:
+async def let_pass(site: Served, time: timedelta) -> None:
     async with site.engine.connection() as connection:
         await advance(connection, time)
         await connection.execute("select mutirao.turn_clock()")
 
 
-async def the_one_offered(site: Site) -> tuple[str, Client, int]:
+async def the_one_offered(site: Served) -> tuple[str, Client, int]:
     """The technician whom the visit was given to, and the item."""
     names = ["technician_1", "technician_2"]
     clients = [await site.client(name) for name in names]
@@ -101,7 +101,7 @@ async def test_a_repair_from_the_call_to_the_bill(database_url: str, tmp_path: P
         assert (await technician.instances.get(part.id)).state["shelf"] == "14 B"
 
     # Later, with a signal again, to whatever server is there: the results of the work are transferred.
-    async with site_on(database_url) as site:
+    async with site_on(database_url, Served) as site:
         _, technician, visit = await the_one_offered(site)
         filled_in = await technician.files.put(form + b"New thermostat.\n", "service_order.txt", media="text/plain")
         result = {"service_order": msgspec.to_builtins(filled_in), "hours": 2}

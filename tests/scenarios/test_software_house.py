@@ -6,7 +6,7 @@ the story, and nobody notices.
 
 import msgspec
 from people import EXAMPLES, items, read_all, set_up, tasks
-from served import site_on
+from served import Served, site_on
 
 from mutirao.model.file import File
 
@@ -20,7 +20,7 @@ PERSONS = {
 
 
 async def test_a_system_is_written_from_the_requirements_to_the_classes(database_url: str) -> None:
-    async with site_on(database_url) as site:
+    async with site_on(database_url, Served) as site:
         await set_up(site.engine, PERSONS)
         boss, hudo = await site.client("boss"), await site.client("Hudo")
         paulo, analyst = await site.client("Paulo"), await site.client("analyst_2")
@@ -45,7 +45,7 @@ async def test_a_system_is_written_from_the_requirements_to_the_classes(database
         requirements = await paulo.files.put(b"It shall keep the books.", "Requisitos.txt")
         await paulo.worklist.finish(item.job, attempt, {"requisitos": msgspec.to_builtins(requirements)})
 
-    async with site_on(database_url) as site:
+    async with site_on(database_url, Served) as site:
         paulo, analyst, joao = await site.client("Paulo"), await site.client("analyst_2"), await site.client("Joao")
         # 5. That lets the next task start, and it is offered in turn.
         assert await tasks(paulo) == await tasks(analyst) == ["elaborar_especificacao"]
@@ -60,7 +60,7 @@ async def test_a_system_is_written_from_the_requirements_to_the_classes(database
         specification = await analyst.files.put(b"Books have pages.", "Especificacao.doc")
         await analyst.worklist.finish(item.job, attempt, {"especificacao": msgspec.to_builtins(specification)})
 
-    async with site_on(database_url) as site:
+    async with site_on(database_url, Served) as site:
         hudo, paulo, joao = await site.client("Hudo"), await site.client("Paulo"), await site.client("Joao")
         # 7. The last task can start.
         [item] = await items(joao)
@@ -86,7 +86,7 @@ async def test_a_system_is_written_from_the_requirements_to_the_classes(database
 
 
 async def test_only_the_creator_role_creates_and_only_the_role_does(database_url: str) -> None:
-    async with site_on(database_url) as site:
+    async with site_on(database_url, Served) as site:
         await set_up(site.engine, PERSONS)
         boss, hudo, joao = await site.client("boss"), await site.client("Hudo"), await site.client("Joao")
         await boss.library.apply((EXAMPLES / "software_house.pdl").read_text("utf-8"), creator="Gerente")

@@ -1,23 +1,15 @@
-"""A real server on a real database, and clients for the persons who work there."""
+"""A site with two clerks, their boss and an outsider, and one flow; and what its tests ask of it."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
+from served import Served, site_on
 
-from mutirao.database.engine import Engine
 from mutirao.errors import MutiraoError
 from mutirao.model import Attribute, Definition, Offer, Task
-from mutirao.people import add_token, set_password
-from mutirao.server.client import Client
-from mutirao.server.options import PATIENCE, ServerOptions
-from mutirao.server.service import Server
 from mutirao.testing.database import TestServer
-
-PASSWORD = "correct horse battery"
 
 REQUEST = Definition(
     name="request",
@@ -31,38 +23,8 @@ REQUEST = Definition(
 PEOPLE = {"boss": ("administrator",), "clerk_1": ("clerk",), "clerk_2": ("clerk",), "outsider": ()}
 
 
-class Site:
-    """One server; `client("clerk_1")` asks as that person, by a token."""
-
-    def __init__(self, engine: Engine, server: Server, stack: AsyncExitStack) -> None:
-        self.engine = engine
-        self.server = server
-        self.url = server.url
-        self._stack = stack
-        self._tokens: dict[str, str] = {}
-
-    async def token(self, person: str) -> str:
-        if person not in self._tokens:
-            made = await add_token(self.engine, None, person, f"test {len(self._tokens)}")
-            self._tokens[person] = made.secret
-        return self._tokens[person]
-
-    async def client(self, person: str) -> Client:
-        return await self._stack.enter_async_context(Client(self.url, token=await self.token(person)))
-
-    async def browser(self, person: str | None = None) -> Client:
-        """Somebody who signs in, as people do."""
-        client = await self._stack.enter_async_context(Client(self.url))
-        if person is not None:
-            await set_password(self.engine, None, person, PASSWORD)
-            await client.sessions.sign_in(person, PASSWORD)
-        return client
-
-    async def http(self, person: str | None = None, **options: Any) -> httpx.AsyncClient:
-        """Without the client's good manners."""
-        headers = {"Authorization": f"Bearer {await self.token(person)}"} if person else {}
-        client = httpx.AsyncClient(base_url=self.url, headers={**headers, **options.pop("headers", {})}, **options)
-        return await self._stack.enter_async_context(client)
+class Site(Served):
+    """A site where the flow `request` is in place."""
 
     async def item(self, **state: Any) -> tuple[int, int]:
         """An instance of `request` that clerk_1 is in charge of, and its item."""
@@ -74,21 +36,12 @@ class Site:
 
 @asynccontextmanager
 async def serving(url: str, **options: Any) -> AsyncIterator[Site]:
-    async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(Engine(url, upgrade=False, name="server", patience=PATIENCE))
-        await engine.roles.add(None, "clerk")
+    async with site_on(url, Site, **options) as site:
+        await site.engine.roles.add(None, "clerk")
         for name, roles in PEOPLE.items():
-            await engine.persons.add(None, name, roles=roles)
-        await engine.apply(REQUEST)
-        server = Server(engine, ServerOptions(port=0, **options))
-        running = asyncio.create_task(server.run())
-        stack.push_async_callback(_ended, server, running)
-        yield Site(engine, server, stack)
-
-
-async def _ended(server: Server, running: "asyncio.Task[None]") -> None:
-    server.stop()
-    await running
+            await site.engine.persons.add(None, name, roles=roles)
+        await site.engine.apply(REQUEST)
+        yield site
 
 
 class Refusal:

@@ -1,7 +1,8 @@
 """Signing in by cookie, and what keeps other pages from using it."""
 
 import httpx
-from site_kit import PASSWORD, Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
+from served import PASSWORD
+from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
 
 from mutirao.people import set_password
 
