@@ -225,9 +225,11 @@ async def test_a_job_that_is_skipped_before_a_clock_came_starts_nothing(engine: 
 
 async def test_a_circle_is_refused(engine: Engine) -> None:
     await family(engine)
-    async with engine.refused("child_circle", "shipping → order → shipping"):
+    async with engine.refused(
+        "child_circle", 'flow "shipping" would start itself without end, by way of its child "order"'
+    ):
         await engine.apply("shipping", {"a": 0}, {"again": {"when": "a = 0", "child": "order"}}, final="a = 1")
-    async with engine.refused("child_circle", "order → order"):
+    async with engine.refused("child_circle", 'by way of its child "order"'):
         await engine.apply("order", {"a": 0}, {"again": {"when": "a = 0", "child": "order"}}, final="a = 1")
 
 

@@ -398,3 +398,24 @@ async def test_an_item_that_waits_for_a_time_is_offered_when_it_comes(desk: Desk
     await move(desk.engine, HOUR * 2)
     await rows(desk.engine, "select done from mutirao.turn_clock()")
     assert len(await desk.seen(desk.clerks[0])) == 1
+
+
+async def test_no_call_of_a_worker_touches_an_item_that_somebody_holds(desk: Desk) -> None:
+    await desk.put_letters()
+    instance = await desk.letter()
+    job = await desk.item_of(instance)
+    attempt = await desk.engine.worklists.select(desk.clerks[0], job)
+    async with refused("lease_lost"):
+        await rows(desk.engine, 'select mutirao.complete(%s, %s, \'{"answer": "by the way"}\')', job, attempt)
+    async with refused("lease_lost"):
+        await rows(desk.engine, "select mutirao.fail(%s, %s, 'no')", job, attempt)
+    assert await rows(desk.engine, "select mutirao.renew(array[%s]::bigint[], array[%s]::bigint[])", job, attempt) == [
+        (attempt,)
+    ]
+    assert (
+        await rows(desk.engine, "select mutirao.release(array[%s]::bigint[], array[%s]::bigint[])", job, attempt) == []
+    )
+    [kept] = await rows(
+        desk.engine, "select status::text, attempt, lease_until = 'infinity' from mutirao.job where id = %s", job
+    )
+    assert kept == ("running", attempt, True)

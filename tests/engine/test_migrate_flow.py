@@ -337,3 +337,50 @@ async def test_a_migration_is_not_made_by_make_batch(engine: Engine) -> None:
     await engine.apply("f", **FIRST)
     async with engine.refused("wrong_call", "is made by mutirao.migrate_flow"):
         await engine.rows("""select mutirao.make_batch('migrate', '{"flow": "f"}', '{"to": 1}')""")
+
+
+# ------------------------------------------------------------------------------------------------------ who does a task
+
+
+async def test_a_task_that_people_come_to_do_is_offered_to_them(engine: Engine) -> None:
+    await engine.rows("select mutirao.add_role(null, 'packers')")
+    await engine.apply("f", **FIRST)
+    instance = await engine.start("f")
+    offered = {"when": "stage = 'new'", "offer": {"role": "packers", "deadline": 180_000}}
+    await engine.apply("f", FIRST["attributes"], {"pack": offered, "send": "stage = 'packed'"}, final=FIRST["final"])
+    await migrate(engine)
+    [item] = await engine.rows(
+        "select role is not null, finish_by - created_at > interval '49 hours', alert_at < finish_by, size is not null "
+        "from mutirao.job where instance = %s",
+        instance,
+    )
+    assert item == (True, True, True, True)
+    await migrate(engine, to=1)
+    [job] = await engine.rows("select role, finish_by, alert_at, size from mutirao.job where instance = %s", instance)
+    assert job == (None, None, None, None)
+    assert [each.task for each in await engine.claim("f", "pack")] == ["pack"]
+
+
+async def test_a_task_that_another_flow_comes_to_do_starts_it(engine: Engine) -> None:
+    await engine.apply("packing", {"stage": "new"}, {"wrap": "stage = 'new'"}, final="stage = 'packed'")
+    await engine.apply("f", **FIRST)
+    instance = await engine.start("f")
+    child = {"when": "stage = 'new'", "child": "packing"}
+    await engine.apply("f", FIRST["attributes"], {"pack": child, "send": "stage = 'packed'"}, final=FIRST["final"])
+    await migrate(engine)
+    await engine.tick()
+    await engine.do("packing", "wrap", stage="packed")
+    await engine.tick()
+    assert await engine.jobs(instance) == {"send": "ready"}
+
+
+async def test_a_task_that_a_worker_comes_to_do_again_waits_for_no_child(engine: Engine) -> None:
+    await engine.apply("packing", {"stage": "new"}, {"wrap": "stage = 'new'"}, final="stage = 'packed'")
+    child = {"when": "stage = 'new'", "child": "packing"}
+    await engine.apply("f", FIRST["attributes"], {"pack": child, "send": "stage = 'packed'"}, final=FIRST["final"])
+    await engine.start("f")
+    await engine.apply("f", **FIRST)
+    await migrate(engine)
+    await engine.tick()
+    assert await engine.rows("select from mutirao.child") == []
+    assert [each.task for each in await engine.claim("f", "pack")] == ["pack"]

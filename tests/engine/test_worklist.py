@@ -1,6 +1,8 @@
 """What a worklist shows: its orders, pages, filters and numbers; one item in full; and the next one to do."""
 
 import asyncio
+import base64
+import json
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 from desk import HOUR, Desk, fresh_desk  # noqa: F401 gives the fixture `desk`
 from office import move, one, refused, rows
+from psycopg import AsyncConnection
 
 from mutirao.database.charge import Creation
 from mutirao.database.item import ItemFilter, Sort
@@ -250,6 +253,28 @@ async def test_an_item_in_full(desk: Desk) -> None:
     assert [(due - each) // HOUR for each in seen_by_other.reminders] == [6, 1]
     await desk.engine.charges.set(desk.manager, instance, {"pages": 9})
     assert (await desk.engine.worklists.show(clerk, job)).inputs["pages"] == 9
+
+
+@pytest.mark.parametrize(
+    ("sort", "parts"),
+    [("arrival", ["arrival", "x", "1", 2]), ("hand", ["hand", False, "NaN", 2]), ("hand", ["hand", False, "1e30", 2])],
+)
+async def test_a_cursor_made_by_hand_is_refused_in_our_words(desk: Desk, sort: Sort, parts: list[object]) -> None:
+    await desk.put_letters()
+    after = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+    async with refused("wrong_call", "a page goes on after the cursor"):
+        await desk.engine.worklists.page(desk.clerks[0], ItemFilter(sort=sort), after=after)
+
+
+async def test_who_asks_for_an_item_to_take_along_locks_none_that_stays(desk: Desk) -> None:
+    await desk.put_letters()
+    made = await desk.items(5)
+    first, second, _ = desk.clerks
+    async with desk.engine.together():
+        assert await desk.engine.worklists.next(first, lock=True) is None
+        async with await AsyncConnection.connect(desk.engine.url) as other:
+            found = await other.execute("select job from mutirao.claim_next(%s)", [second])
+            assert await found.fetchone() == (made[0],)
 
 
 async def test_the_next_item_is_taken_in_the_order_asked_for(desk: Desk) -> None:

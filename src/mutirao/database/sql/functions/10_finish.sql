@@ -143,7 +143,8 @@ begin
   end loop;
 end $$;
 
-create or replace function mutirao.finish_jobs(writer text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], hungry mutirao.appetite)
+create or replace function mutirao.finish_jobs(
+  writer text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], hungry mutirao.appetite, items boolean default false)
 returns setof mutirao.settled
 language plpgsql as $$
 declare
@@ -170,7 +171,7 @@ begin
   from (
     select row_number() over (partition by j.instance order by x.n)::int as k, x.n, x.job, x.attempt, j.instance, j.task, j.cause, j.failures, x.change, x.error
     from unnest(jobs, attempts, changes, errors) with ordinality x(job, attempt, change, error, n)
-    join mutirao.job j on j.id = x.job and j.attempt = x.attempt
+    join mutirao.job j on j.id = x.job and j.attempt = x.attempt and (j.role is null or finish_jobs.items)
     where j.instance = any (locked)) x;
 
   if rounds > 1 then
@@ -180,7 +181,7 @@ begin
   if coalesce(cardinality(entries), 0) < cardinality(jobs) then
     return query
       select case when j.id is null or j.instance = any (locked) then 'lost' else 'busy' end, x.job, x.attempt, j.instance, j.task, null::int, null::float8, null::jsonb, null::jsonb
-      from unnest(jobs, attempts) with ordinality x(job, attempt, n) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt
+      from unnest(jobs, attempts) with ordinality x(job, attempt, n) left join mutirao.job j on j.id = x.job and j.attempt = x.attempt and (j.role is null or finish_jobs.items)
       where not exists (select from unnest(entries) e where e.n = x.n);
   end if;
   if troubled then
@@ -208,5 +209,5 @@ begin
     perform mutirao.finish_parked(unblocked);
   end if;
 end $$;
-comment on function mutirao.finish_jobs(text, bigint[], bigint[], jsonb[], jsonb[], mutirao.appetite) is
-  'Ends many jobs, each by a change or by an error; answers only what did not simply go well, and the jobs leased in exchange.';
+comment on function mutirao.finish_jobs(text, bigint[], bigint[], jsonb[], jsonb[], mutirao.appetite, boolean) is
+  'Ends many jobs, of workers alone unless `items` says otherwise, each by a change or by an error; answers only what did not simply go well, and the jobs leased in exchange.';

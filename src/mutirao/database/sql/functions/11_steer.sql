@@ -188,6 +188,9 @@ begin
     select row(1, hold_instances.kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
       i.parked, i.reasons, case when hold_instances.kind = 'suspend' then 'suspended' else (select 'delayed' from mutirao.delayed d where d.instance = i.id) end, i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work
     from mutirao.instance i where i.id = any (instances)));
+  if kind = 'resume' then
+    perform mutirao.hand_out(instances);
+  end if;
 end $$;
 comment on function mutirao.hold_instances(bigint[], text, text, text) is 'Suspends or resumes many instances. One whose time has still to come goes on waiting for it.';
 
@@ -232,7 +235,7 @@ begin
   perform mutirao.wake(array(select distinct w.flow from unnest(writes) w));
   perform mutirao.write_all(writes);
   perform mutirao.offer_items(array(select j.id from mutirao.job j where j.id = any (jobs) and j.role is not null));
-  perform mutirao.want_children(array(select j.id from mutirao.job j where j.id = any (jobs) and exists (select from mutirao.child c where c.job = j.id)));
+  perform mutirao.want_children(array(select j.id from mutirao.job j where j.id = any (jobs) and j.by_clock and mutirao.is_childs(j)));
   perform mutirao.show_exceptions(retried);
 end $$;
 comment on function mutirao.retry_jobs(bigint[], text, text) is 'Tries jobs again that have failed or wait for another try, at most one of each instance.';

@@ -172,11 +172,11 @@ declare
 begin
   with held as (
     select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
-    order by j.id for no key update of j skip locked)
+    where j.role is null order by j.id for no key update of j skip locked)
   update mutirao.job j set lease_until = mutirao.lease_end(at, lease, j.deadline_at) from held h where j.id = h.id;
   return query
     select x.attempt from unnest(jobs, attempts) x(job, attempt)
-    where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt);
+    where not exists (select from mutirao.job j where j.id = x.job and j.attempt = x.attempt and j.role is null);
 end $$;
 comment on function mutirao.renew(bigint[], bigint[], interval) is 'Prolongs leases. Answers the attempts that have lost theirs.';
 
@@ -185,13 +185,13 @@ language plpgsql as $$
 begin
   if jobs <> '{}' then
     perform mutirao.finish_jobs('mutirao', jobs, array(select j.attempt from unnest(jobs) with ordinality x(id, n) join mutirao.job j on j.id = x.id order by x.n),
-      array_fill(null::jsonb, array[cardinality(jobs)]), array_fill(jsonb_build_object('error', error), array[cardinality(jobs)]), null);
+      array_fill(null::jsonb, array[cardinality(jobs)]), array_fill(jsonb_build_object('error', error), array[cardinality(jobs)]), null, true);
   end if;
 end $$;
 comment on function mutirao.drop_jobs(bigint[], text) is 'Ends running jobs of instances that are being cancelled.';
 
-create or replace function mutirao.release(jobs bigint[], attempts bigint[]) returns setof bigint
-language plpgsql security definer as $$
+create or replace function mutirao.put_back(jobs bigint[], attempts bigint[]) returns setof bigint
+language plpgsql as $$
 #variable_conflict use_column
 declare
   locked bigint[];
@@ -215,6 +215,16 @@ begin
     where j.instance = any (locked)), 'it was given back');
   return query
     select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt;
+end $$;
+comment on function mutirao.put_back(bigint[], bigint[]) is 'Makes running jobs ready again, of workers or of persons. Answers those it could not.';
+
+create or replace function mutirao.release(jobs bigint[], attempts bigint[]) returns setof bigint
+language plpgsql security definer as $$
+begin
+  return query
+    select b from (select array_agg(j.id) as jobs, array_agg(j.attempt) as attempts
+      from mutirao.job j join unnest(release.jobs, release.attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt where j.role is null) own,
+    mutirao.put_back(own.jobs, own.attempts) b;
 end $$;
 comment on function mutirao.release(bigint[], bigint[]) is
   'Gives jobs back untouched, at once. Answers those it could not, because somebody is writing their instances: they come back when the lease ends.';
@@ -249,7 +259,7 @@ begin
   end if;
   select * into j from mutirao.job x where x.id = park_attempt.job;
   perform from mutirao.instance i where i.id = j.instance for no key update;
-  select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt;
+  select * into j from mutirao.job x where x.id = park_attempt.job and x.attempt = park_attempt.attempt and x.role is null;
   if not found then
     perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
   end if;

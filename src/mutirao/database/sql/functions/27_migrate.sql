@@ -202,6 +202,10 @@ begin
   update mutirao.job j set task = -m.becomes, slot = null
   from unnest(jobs, becomes) m(job, becomes) where j.id = m.job and j.task <> m.becomes;
   update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
+  -- Who does it is, too: what was offered to others is not offered any more.
+  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, finish_by = null, alert_at = null, allowed = null, size = null
+  from mutirao.rule r
+  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and j.role is distinct from r.role;
   -- How it is tried is the version's to say. A lease that has begun is left as it is.
   update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock or r.child is not null, role = r.role,
     status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
@@ -241,6 +245,7 @@ begin
     perform mutirao.keep_strays(moving, v);
     perform mutirao.settle(work, array[v.id], null, looked);
     perform mutirao.reslot(moving);
+    perform mutirao.hand_out(moving);
     perform mutirao.show_exceptions(moving);
     perform mutirao.make_searchable(moving);
     perform mutirao.wake(array[b.flow]);

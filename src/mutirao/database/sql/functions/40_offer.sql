@@ -68,21 +68,26 @@ language sql stable as $$
 $$;
 comment on function mutirao.least_loaded(int, int) is 'To whom of a role so many items go, one after another, so that each has about as many. None: there is nobody.';
 
--- Whoever offers an item of this task at the same time waits here for the other, and then goes on after it.
+-- Nobody waits for anybody: a batch holds instances, and two that take turns in two tasks would wait for each other. Who finds the turns
+-- of this task in somebody's hands begins anywhere, which is as even in the long run.
 create or replace function mutirao.in_rotation(task int, role int, items int) returns setof int
 language plpgsql as $$
 declare
-  last int;
+  is_ours boolean := pg_try_advisory_xact_lock(hashtext('mutirao.rotation'), task);
+  last int := coalesce((select r.person from mutirao.rotation r where r.task = in_rotation.task), 0);
   turns int[];
 begin
-  insert into mutirao.rotation (task, person) values (task, 0) on conflict do nothing;
-  select r.person into last from mutirao.rotation r where r.task = in_rotation.task for update;
   turns := array(
     select p.id from mutirao.member m join mutirao.person p on p.id = m.person
     where m.role = in_rotation.role and p.disabled_at is null and not mutirao.is_away(p)
     order by p.id <= last, p.id);
   if turns = '{}' then return; end if;
-  update mutirao.rotation r set person = turns[(items - 1) % cardinality(turns) + 1] where r.task = in_rotation.task;
+  if is_ours then
+    insert into mutirao.rotation as r (task, person) values (in_rotation.task, turns[(items - 1) % cardinality(turns) + 1])
+    on conflict on constraint rotation_pkey do update set person = excluded.person;
+  else
+    turns := turns[1 + floor(random() * cardinality(turns))::int :] || turns;
+  end if;
   return query select turns[n % cardinality(turns) + 1] from generate_series(0, items - 1) n;
 end $$;
 comment on function mutirao.in_rotation(int, int, int) is 'To whom of a role the next so many items of a task go, each in turn. None: there is nobody.';
@@ -118,8 +123,7 @@ $$;
 
 -- Jobs for people have just become ready. Their instances are locked.
 --
--- Items of one task go together, so what is the same for all of them is worked out once, and no join can be planned badly. In the order
--- of the tasks: whoever takes turns in two of them waits for others in one order.
+-- Items of one task go together, so what is the same for all of them is worked out once, and no join can be planned badly.
 create or replace function mutirao.offer_items(jobs bigint[]) returns void
 language plpgsql as $$
 declare

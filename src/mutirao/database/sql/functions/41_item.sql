@@ -108,7 +108,7 @@ create or replace function mutirao.let_go(j mutirao.job, offered_to int) returns
 language plpgsql as $$
 begin
   if j.status = 'running' then
-    perform mutirao.release(array[j.id], array[j.attempt]);
+    perform mutirao.put_back(array[j.id], array[j.attempt]);
   end if;
   update mutirao.job x set person = null, reserved = null, offered_to = let_go.offered_to where x.id = j.id;
   perform mutirao.hint(array[j.person, j.offered_to, offered_to], array[j.role]);
@@ -221,7 +221,7 @@ begin
   -- Before the finish: what fires may have to go to whoever did this.
   update mutirao.participation k set did = j.attempt, did_at = mutirao.now() where k.instance = j.instance and k.task = j.task and k.person = p.id;
   select * into told from mutirao.finish_jobs(mutirao.signed(p.name), array[j.id], array[j.attempt], array[case when error is null then change end],
-    array[case when error is not null then jsonb_build_object('code', 'refused_by_person', 'error', error, 'final', true) end], null);
+    array[case when error is not null then jsonb_build_object('code', 'refused_by_person', 'error', error, 'final', true) end], null, true);
   if told.kind = 'refused' then
     perform mutirao.refuse(told.note ->> 'code', format('work item %s: %s', job, coalesce(told.note ->> 'error', 'it cannot be written now')));
   end if;

@@ -54,7 +54,7 @@ begin
   from unnest(alerts) a join mutirao.job j on j.id = a.job join mutirao.instance i on i.id = j.instance
   left join mutirao.person f on f.id = a.holder left join mutirao.person t on t.id = a.heir;
   perform mutirao.hint(array(select a.holder from unnest(alerts) a union select a.heir from unnest(alerts) a), array(select distinct j.role from mutirao.job j where j.id = any (moved)) || administrators);
-  perform mutirao.release(r.jobs, r.attempts) from (
+  perform mutirao.put_back(r.jobs, r.attempts) from (
     select array_agg(j.id) as jobs, array_agg(j.attempt) as attempts from mutirao.job j where j.id = any (moved) and j.status = 'running') r where r.jobs is not null;
   delete from mutirao.invited v where v.job = any (moved);
   update mutirao.job j set person = null, reserved = null, offered_to = a.heir, role = case when a.heir is null then administrators else j.role end

@@ -19,15 +19,17 @@ begin
   elsif found then
     perform mutirao.refuse('flow_invalid', format('task "%s" runs the flow "%s" and waits for "%s": let a task before it wait', bad.name, bad.child, bad.wait));
   end if;
-  with recursive below(id, path) as (
-    select f.id, array[f.name] from mutirao.flow f where f.id = check_children.flow
-    union all
-    select f.id, b.path || f.name from below b join mutirao.flow p on p.id = b.id
-    join mutirao.rule r on r.version = p.version and r.child is not null join mutirao.flow f on f.name = r.child
-    where b.path[cardinality(b.path)] <> all (b.path[:cardinality(b.path) - 1]))
-  select array_to_string(b.path, ' → ') into circle from below b where b.path[cardinality(b.path)] = b.path[1] and cardinality(b.path) > 1 limit 1;
+  if not exists (select from mutirao.rule r where r.version = check_children.version and r.child is not null) then return; end if;
+  -- Two flows that each become the other's child at the same time are looked at one after the other.
+  perform pg_advisory_xact_lock(hashtextextended('mutirao.child', 0));
+  with recursive below(id, first) as (
+    select f.id, f.name from mutirao.rule r join mutirao.flow f on f.name = r.child where r.version = check_children.version
+    union
+    select f.id, b.first from below b join mutirao.flow p on p.id = b.id
+    join mutirao.rule r on r.version = p.version and r.child is not null join mutirao.flow f on f.name = r.child)
+  select b.first into circle from below b where b.id = check_children.flow limit 1;
   if found then
-    perform mutirao.refuse('child_circle', format('flows would start each other without end: %s', circle));
+    perform mutirao.refuse('child_circle', format('flow "%s" would start itself without end, by way of its child "%s"', (select f.name from mutirao.flow f where f.id = check_children.flow), circle));
   end if;
 end $$;
 comment on function mutirao.check_children(int, int) is 'Refuses a version that runs a flow which is not there, or which would run it in turn.';
@@ -42,6 +44,27 @@ begin
   end if;
 end $$;
 comment on function mutirao.want_children(bigint[]) is 'Lets a clock start the instances that these jobs wait for.';
+
+create or replace function mutirao.is_childs(j mutirao.job) returns boolean
+language sql stable
+return exists (select from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance and r.child is not null);
+comment on function mutirao.is_childs(mutirao.job) is 'Whether another instance does this job, by the version that its own instance has.';
+
+-- Their instances are locked, and have come to another version or go on after a rest.
+create or replace function mutirao.hand_out(instances bigint[]) returns void
+language plpgsql as $$
+declare
+  wanted bigint[];
+begin
+  perform mutirao.offer_items(array(select j.id from mutirao.job j where j.instance = any (instances) and j.status = 'ready' and j.role is not null and j.size is null));
+  delete from mutirao.child c using mutirao.job j where c.parent = any (instances) and c.instance is null and j.id = c.job and not mutirao.is_childs(j);
+  wanted := array(select j.id from mutirao.job j where j.instance = any (instances) and j.by_clock and j.status in ('ready', 'held')
+    and mutirao.is_childs(j) and not exists (select from mutirao.child c where c.job = j.id));
+  if wanted <> '{}' then
+    perform mutirao.want_children(wanted);
+  end if;
+end $$;
+comment on function mutirao.hand_out(bigint[]) is 'Sees to jobs that people or other instances do and that nobody has been asked to do yet.';
 
 create or replace function mutirao.children_ended(instances bigint[]) returns void
 language plpgsql as $$

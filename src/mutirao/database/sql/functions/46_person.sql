@@ -263,7 +263,7 @@ begin
     order by j.id for update);
   perform mutirao.note_item(j, 'return', writer, jsonb_build_object('from', p.name, 'reason', why))
   from unnest(freed) j join mutirao.person p on p.id = case when j.status = 'running' then j.person else j.offered_to end;
-  perform mutirao.release(array_agg(j.id), array_agg(j.attempt)) from unnest(freed) j where j.status = 'running' having count(*) > 0;
+  perform mutirao.put_back(array_agg(j.id), array_agg(j.attempt)) from unnest(freed) j where j.status = 'running' having count(*) > 0;
   update mutirao.job x set person = null, reserved = null, offered_to = case when x.transferred and x.offered_to <> all (persons) then x.offered_to end
   from unnest(freed) j where x.id = j.id;
   perform mutirao.hint(persons, array(select distinct j.role from unnest(freed) j));

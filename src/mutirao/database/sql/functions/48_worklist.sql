@@ -32,10 +32,13 @@ begin
     key := parts ->> 2;
     job := parts ->> 3;
     execute format('select $1::%s', mutirao.sort_type(f.sort)) using key;
-  exception when others then
+    if f.sort = 'hand' then
+      perform trunc(key::numeric)::bigint;
+    end if;
+  exception when data_exception or feature_not_supported then
     job := null;
   end;
-  if job is null or key is null or parts ->> 0 is distinct from f.sort or (parts -> 1)::boolean is distinct from f.descending then
+  if job is null or key is null or parts ->> 0 is distinct from f.sort or parts -> 1 is distinct from to_jsonb(f.descending) then
     perform mutirao.refuse('wrong_call', 'a page goes on after the cursor that the page before it gave, in the same order');
   end if;
 end $$;
@@ -202,6 +205,9 @@ declare
   room int := 20;
 begin
   f.status := 'ready';
+  if lock then  -- or whoever asks for what is not there would lock all that is there, one after another
+    f.tasks := array(select distinct r.task from mutirao.rule r where (r.offer -> 'disconnected')::boolean and (f.tasks is null or r.task = any (f.tasks)));
+  end if;
   loop
     for c in select w.job as id, w.key, x.instance, x.watched from mutirao.worklist_page(p.id, persons, f, last_key, last_job, room) with ordinality w(job, key, n)
       join mutirao.job x on x.id = w.job order by w.n
