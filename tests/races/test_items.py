@@ -214,10 +214,11 @@ async def test_two_hundred_go_for_one_item(office: Office) -> None:
     assert {answer for each in told for answer in each} == {"got it", "item_taken"}
 
 
-async def test_turns_taken_at_once_go_to_different_persons(engine: Engine) -> None:
+async def test_turns_taken_at_once_wait_for_nobody(engine: Engine) -> None:
     office = Office(engine)
     await office.open({**ANSWER, "offer": {"role": "clerk", "policy": {"kind": "round_robin"}}})
     starting = ("select mutirao.create_instance(%s, 'letter')", office.manager)
-    await against(office, starting, starting)
+    await against(office, starting, starting, waits=False)
     offered = [person for (person,) in await engine.rows("select offered_to from mutirao.job order by id")]
-    assert offered == [office.first, office.second, office.first]
+    assert offered[:2] == [office.first, office.second]
+    assert offered[2] in (office.first, office.second)
