@@ -32,7 +32,7 @@ from mutirao.model.task import MAX_BACKOFF
 
 # What takes long here is to think them out, beside other tests on the same cores.
 patient = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+    max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
 )
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -82,9 +82,10 @@ def names(size: int, least: int = 0) -> st.SearchStrategy[list[str]]:
 def attributes(draw: st.DrawFn, name: str) -> Attribute:
     kind = draw(st.sampled_from(list(DEFAULTS)))
     query = draw(st.none() | st.builds(Query, labels, expressions)) if kind == "json" else None
-    filename = draw(st.none() | text) if kind == "file" else None
+    if kind == "file":
+        return Attribute(name, kind, required=draw(st.booleans()), filename=draw(st.none() | text))
     flags = draw(st.booleans()), draw(st.booleans())
-    return Attribute(name, kind, draw(st.none() | DEFAULTS[kind]), *flags, query, filename)
+    return Attribute(name, kind, draw(st.none() | DEFAULTS[kind]), *flags, query)
 
 
 def dependencies(tasks: list[str]) -> st.SearchStrategy[Dependency]:
@@ -168,7 +169,7 @@ def _with_doer(task: Task, known: list[str]) -> st.SearchStrategy[Task]:
         st.just(task),
         st.just(replace(task, transactional=True)),
         st.builds(lambda name: replace(task, application=name), labels),
-        st.builds(lambda name: replace(task, child=name), st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z")),
+        st.builds(lambda name: replace(task, child=name, wait=None), st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z")),
         of_people,
         *([st.just(replace(task, by_clock=True))] if task.wait else []),
     ]

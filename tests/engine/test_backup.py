@@ -27,12 +27,12 @@ def file(tmp_path: Path) -> Path:
 async def mark(url: str, text: str) -> None:
     """Leave something of ours in the database that must come back."""
     async with await connect(url) as connection:
-        await connection.execute("insert into mutirao.refusal values (%s, 'MU299', 'made by a test')", [text])
+        await connection.execute("insert into mutirao.refusal values (%s, 'MU399', 'made by a test')", [text])
 
 
 async def marks(url: str) -> list[str]:
     async with await connect(url) as connection:
-        found = await connection.execute("select code from mutirao.refusal where sqlstate = 'MU299'")
+        found = await connection.execute("select code from mutirao.refusal where sqlstate = 'MU399'")
         return [code for (code,) in await found.fetchall()]
 
 

@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 
+import pytest
 from flow_strategies import bundles, patient
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +47,8 @@ def test_what_is_printed_is_formatted(bundle: Bundle) -> None:
     assert format_text(Source("x", text)) == text
 
 
-@settings(patient, max_examples=30)
+@pytest.mark.timeout(300)  # it makes large files, and formats them twice
+@settings(patient, max_examples=10)
 @given(bundles(), st.data())
 def test_the_formatter_keeps_meaning_and_comments_and_changes_nothing_twice(
     bundle: Bundle, data: st.DataObject

@@ -188,10 +188,14 @@ end $$;
 -- A duty that is not urgent and would take as much as it gets leaves most of the time to the work: all clocks together rest. Measured by the
 -- real clock, since it is the real machine that is kept free.
 create or replace function mutirao.rest(duty text, pause interval) returns interval
-language sql as $$
-  insert into mutirao.rest as r (duty, until) values (rest.duty, mutirao.stopwatch() + pause) on conflict (duty) do update set until = excluded.until
-  returning pause
-$$;
+language plpgsql as $$
+begin
+  -- Two clocks that come to rest at the same time do not wait for each other: one of them says it for both.
+  if pg_try_advisory_xact_lock(hashtext('mutirao.rest'), hashtext(duty)) then
+    insert into mutirao.rest as r (duty, until) values (rest.duty, mutirao.stopwatch() + pause) on conflict on constraint rest_pkey do update set until = excluded.until;
+  end if;
+  return pause;
+end $$;
 
 create or replace function mutirao.clock_versions(room int, out done int, out next_at timestamptz)
 language plpgsql as $$

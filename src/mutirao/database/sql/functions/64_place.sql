@@ -86,6 +86,10 @@ begin
   with gone as (
     delete from mutirao.barred x where x.ctid = any (array(select y.ctid from mutirao.barred y where not exists (select from mutirao.job j where j.id = y.job) limit room for update skip locked)) returning 1)
   select done + count(*) into done from gone;
-  next_at := mutirao.now() + mutirao.rest('items', case when done > 0 then 9 * (mutirao.stopwatch() - began) else interval '10 minutes' end);
+  if done > 0 then
+    next_at := mutirao.now() + mutirao.rest('items', 9 * (mutirao.stopwatch() - began));
+  else
+    perform mutirao.rest('items', interval '10 minutes');
+  end if;
 end $$;
 comment on function mutirao.clock_items(int) is 'Removes places, invitations and bars of items that have ended.';

@@ -148,7 +148,7 @@ begin
     next_at := mutirao.now() + mutirao.rest('files', 9 * (mutirao.stopwatch() - began));
   else
     next_at := least(
-      (select greatest(min(u.begun_at) + mutirao.file_grace(), mutirao.now() + interval '1 minute') from mutirao.upload u),
+      (select greatest(min(u.begun_at) + mutirao.file_grace(), mutirao.now() + interval '1 minute') from mutirao.upload u having count(*) > 0),
       (select min(f.unused_at) + mutirao.file_grace() + interval '1 hour' from mutirao.file f where f.unused_at is not null));
   end if;
 end $$;
