@@ -32,7 +32,7 @@ from mutirao.model.task import MAX_BACKOFF
 
 # What takes long here is to think them out, beside other tests on the same cores.
 patient = settings(
-    max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
 )
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

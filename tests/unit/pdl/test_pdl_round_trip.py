@@ -3,7 +3,6 @@
 import re
 from contextlib import suppress
 
-import pytest
 from flow_strategies import bundles, patient
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,8 +46,7 @@ def test_what_is_printed_is_formatted(bundle: Bundle) -> None:
     assert format_text(Source("x", text)) == text
 
 
-@pytest.mark.timeout(300)  # it makes large files, and formats them twice
-@settings(patient, max_examples=10)
+@settings(patient, max_examples=30)
 @given(bundles(), st.data())
 def test_the_formatter_keeps_meaning_and_comments_and_changes_nothing_twice(
     bundle: Bundle, data: st.DataObject
