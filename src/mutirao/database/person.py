@@ -1,7 +1,7 @@
 """Persons: who they are, and who may change that. The engine has them as `engine.persons`.
 
 Every call names its actor first, the number of the person who asks: SQL decides whether they may
-(sql/functions/46_person.sql). None is the operator, who has the database in hand and may do everything.
+(sql/functions/39_person.sql). None is the operator, who has the database in hand and may do everything.
 """
 
 from collections.abc import Sequence

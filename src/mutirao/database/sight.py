@@ -1,6 +1,6 @@
 """The engine as one person may see it: `engine.seen_by(person)`. What they may not see is not there for them.
 
-Who may see what is decided in sql/functions/39_actor.sql and 51_sight.sql.
+Who may see what is decided in sql/functions/38_actor.sql and 52_sight.sql.
 """
 
 from dataclasses import dataclass

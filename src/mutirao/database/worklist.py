@@ -1,7 +1,7 @@
 """Worklists: what a person may do and holds, and all that they do with it. The engine has them as `engine.worklists`.
 
 Every call names its actor first, the number of the person who acts; what they may not see is not there for them. Rules
-are in sql/functions/39_actor, 40_offer, 41_item and 48_worklist; the other side of the desk, those in charge of
+are in sql/functions/38_actor, 44_offer, 45_item and 49_worklist; the other side of the desk, those in charge of
 instances, is `engine.charges`.
 """
 

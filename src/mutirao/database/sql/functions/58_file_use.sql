@@ -1,4 +1,4 @@
--- Who refers to a file, and what becomes of it when nobody does (47_file.sql says for how long it stays).
+-- Who refers to a file, and what becomes of it when nobody does (57_file.sql says for how long it stays).
 
 -- Called after every write of a flow that has files. A state has been checked, so what it names is there.
 create or replace function mutirao.note_files(instances bigint[]) returns void

@@ -1,4 +1,4 @@
--- The file store: content in chunks, each content once; how it comes in, and who may give and read it. Its uses are in 72_file_use.sql.
+-- The file store: content in chunks, each content once; how it comes in, and who may give and read it. Its uses are in 58_file_use.sql.
 --
 -- An upload has a number, its chunks are kept under it, and when it is finished it becomes the file of that number: nothing is moved. Where the
 -- same content is there already, the upload's own chunks are discarded.
