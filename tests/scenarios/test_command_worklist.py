@@ -112,3 +112,16 @@ def test_the_list_is_filtered(url: str) -> None:
     assert_refused(mutirao("worklist", "list", "--as", "clerk_1", "--where", "topic", "--database", url), "usage", 2)
     assert_refused(mutirao("worklist", "list", "--as", "clerk_9", "--database", url), "unknown_person")
     assert_refused(mutirao("worklist", "move", first, "--as", "clerk_1", "--database", url), "usage", 2)
+
+
+def test_an_item_is_given_more_time(url: str) -> None:
+    first, _ = items(url, "clerk_1")
+    said = mutirao("worklist", "extend", first, "--at", "2100-01-01T12:00Z", "--as", "manager", "--database", url)
+    assert f"Item {first} is to be done by 2" in said.stdout
+    shown = answer("worklist", "show", first, "--as", "clerk_1", "--database", url)
+    assert shown["item"]["finish_by"].startswith("2100-01-01T12:00")
+    assert mutirao("worklist", "extend", first, "--in", "3d", "--as", "manager", "--database", url).returncode == 0
+    assert_refused(
+        mutirao("worklist", "extend", first, "--in", "3d", "--as", "clerk_1", "--database", url), "forbidden"
+    )
+    assert_refused(mutirao("worklist", "extend", first, "--as", "manager", "--database", url), "usage", 2)

@@ -1,6 +1,7 @@
 """The worklist over HTTP: what people see, take, do and pass on; and two hundred who go for one item."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
@@ -98,6 +99,26 @@ async def test_items_are_put_in_and_taken_out_and_moved_by_hand(site18: Site) ->
     assert [each.job async for each in first.worklist.all(by_hand)] == [jobs[2], jobs[1], jobs[0]]
     http = await site18.http("clerk_1")
     assert (await http.post(f"/api/items/{jobs[0]}/move", json={})).json()["code"] == "wrong_body"
+
+
+async def test_whoever_is_in_charge_gives_more_time(site: Site) -> None:
+    _, job = await site.item()
+    in_charge, other = await site.client("clerk_1"), await site.client("clerk_2")
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=9)
+    async with refused("forbidden", 403, "only the person in charge"):
+        await other.worklist.extend(job, later)
+    await in_charge.worklist.extend(job, later, reason="parts are late")
+    view = await other.worklist.show(job)
+    assert view.item.finish_by == later
+    assert (view.story[-1].kind, view.story[-1].note) == (
+        "extend",
+        {"to": later.isoformat(), "reason": "parts are late"},
+    )
+    async with refused("wrong_call", 422, "a time to come"):
+        await in_charge.worklist.extend(job, datetime.now(UTC) - timedelta(hours=1))
+    http = await site.http("clerk_1")
+    answer = await http.post(f"/api/items/{job}/extend", json={"finish_by": "2100-01-01T00:00:00"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "wrong_body")
 
 
 async def test_comments_and_filters_are_kept(site18: Site) -> None:

@@ -55,6 +55,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/items/{job}/remove": {"from": "clerk_1"},
     "POST /api/items/{job}/move": {"before": 1},
     "POST /api/items/{job}/exchange": {"other": 1},
+    "POST /api/items/{job}/extend": {"finish_by": "2100-01-01T00:00:00Z"},
     "POST /api/worklist/filters/{name}/rename": {"name": "mine"},
     "POST /api/messages/read": {"messages": [1]},
     "POST /api/persons": {"name": "mine"},

@@ -10,7 +10,7 @@ from rich.text import Text
 from mutirao.cli import render, worklist_page
 from mutirao.cli.arguments import Assignments
 from mutirao.cli.assignment import read_assignments
-from mutirao.cli.measure import read_moment
+from mutirao.cli.measure import read_due, read_moment
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
@@ -233,6 +233,26 @@ def move(
 
     act_as(database, person, act)
     console.print(Text(f"Item {job} is moved."))
+
+
+@app.command()
+def extend(
+    job: Job,
+    person: Person,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="To be done by 2031-12-24T18:00.")] = None,
+    after: Annotated[str | None, typer.Option("--in", metavar="TIME", help="To be done within 2h or 3d.")] = None,
+    reason: Reason = None,
+    database: Database = None,
+) -> None:
+    """Give an item another deadline: the person in charge may, and administrators.
+
+    Example: mutirao worklist extend 12 --in 3d --reason "parts are late" --as manager
+    """
+    finish_by = read_due(at, after)
+    if finish_by is None:
+        raise misuse("say by when: --at 2031-12-24T18:00, or --in 3d")
+    act_as(database, person, lambda engine, actor: engine.deadlines.extend(actor, job, finish_by, reason=reason))
+    console.print(Text(f"Item {job} is to be done by {render.moment_to_come(finish_by)}."))
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """The worklist and its items, over HTTP."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -64,6 +65,10 @@ class Worklist(Noun):
 
     async def exchange(self, job: int, other: int) -> None:
         await self._do(job, "exchange", {"other": other})
+
+    async def extend(self, job: int, finish_by: datetime, *, reason: str | None = None) -> None:
+        """Give an item another deadline."""
+        await self._do(job, "extend", {"finish_by": finish_by, "reason": reason})
 
     async def filters(self) -> list[SavedFilter]:
         return await self._http.get(list[SavedFilter], "/api/worklist/filters")

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from mutirao.database.item import ItemView
 from mutirao.server.answer import BIGGEST, answer, done
@@ -71,6 +71,12 @@ class Exchange(Sent):
     other: Job
 
 
+class Extend(Because):
+    finish_by: Annotated[
+        AwareDatetime, Field(description="The new deadline: a time to come.", examples=["2031-12-24T18:00:00Z"])
+    ]
+
+
 @router.get("/{job}", response_model=ItemView)
 async def show(who: SignedIn, job: Number) -> Response:
     """One item in full: what it is given and is to write, what was said and done."""
@@ -134,4 +140,11 @@ async def move(who: SignedIn, job: Number, body: Move) -> Response:
 async def exchange(who: SignedIn, job: Number, body: Exchange) -> Response:
     """Let two items change places in the order made by hand."""
     await who.engine.worklists.exchange(who.id, job, body.other)
+    return done()
+
+
+@router.post("/{job}/extend", status_code=204)
+async def extend(who: SignedIn, job: Number, body: Extend) -> Response:
+    """Give it another deadline: for the person in charge and administrators. Reminders count from now on."""
+    await who.engine.deadlines.extend(who.id, job, body.finish_by, reason=body.reason)
     return done()
