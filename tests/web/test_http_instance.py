@@ -5,6 +5,8 @@ from decimal import Decimal
 
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
 
+from mutirao.model import Attribute, Definition, Task
+
 
 async def test_whoever_is_in_the_creator_role_creates_and_is_in_charge(site: Site) -> None:
     client = await site.client("clerk_1")
@@ -124,3 +126,42 @@ async def test_a_start_may_be_put_off_and_have_policies_and_a_key(site18: Site) 
         await client.instances.create("nothing")
     async with refused("wrong_type", 422):
         await client.instances.create("request", {"amount": "much"})
+
+
+async def test_parent_and_child_are_shown_to_whoever_may_see_them(site: Site) -> None:
+    asking = Task(name="ask", when="answer is null", child="request", outputs=("answer",))
+    order = Definition(
+        name="order",
+        creator="clerk",
+        attributes=(Attribute("city", "text"), Attribute("answer", "text")),
+        tasks=(asking,),
+        final="answer is not null",
+    )
+    await site.engine.apply(order)
+    client, other = await site.client("clerk_1"), await site.client("clerk_2")
+    parent = await client.instances.create("order", {"city": "Recife"})
+    async with site.engine.connection() as connection:
+        await connection.execute("select mutirao.turn_clock(duty => 'children')")
+    [child] = (await client.instances.get(parent.id)).children
+    assert (await client.instances.get(child)).parent == parent.id
+    [job] = [each async for each in client.instances.jobs(parent.id)]
+    assert job.child == child
+    found = {each.id: (each.parent, list(each.children)) async for each in client.instances.all()}
+    assert found == {parent.id: (None, [child]), child: (parent.id, [])}
+    # One who may do the child's item, but has nothing to do with the order.
+    seen = await other.instances.get(child)
+    assert (seen.parent, list(seen.children)) == (None, [])
+
+
+async def test_one_that_is_being_cancelled_says_so(site: Site) -> None:
+    instance, job = await site.item()
+    client, other = await site.client("clerk_1"), await site.client("clerk_2")
+    attempt = await other.worklist.select(job)
+    [held] = [each async for each in client.instances.jobs(instance)]
+    assert (held.role, held.holder, held.finish_by) == ("clerk", "clerk_2", None)
+    found = await client.instances.cancel(instance)
+    assert (found.status, found.hold) == ("open.running", "cancelled")
+    assert [each.hold async for each in client.instances.all()] == ["cancelled"]
+    await other.worklist.finish(job, attempt, {"answer": "yes"})
+    found = await client.instances.get(instance)
+    assert (found.status, found.hold) == ("closed.aborted", None)

@@ -121,6 +121,25 @@ async def test_whoever_is_in_charge_gives_more_time(site: Site) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "wrong_body")
 
 
+async def test_a_result_that_came_too_late_is_read_after_its_instance_has_ended(site: Site) -> None:
+    instance, job = await site.item()
+    in_charge, late = await site.client("clerk_1"), await site.client("clerk_2")
+    lost = await late.worklist.select(job)
+    await in_charge.worklist.delegate(job, "clerk_1")
+    async with refused("item_moved", 409, "kept as attachment"):
+        await late.worklist.finish(job, lost, {"answer": "too late"})
+    [shown] = (await in_charge.worklist.show(job)).attachments
+    await in_charge.worklist.finish(job, await in_charge.worklist.select(job), {"answer": "in time"})
+    for reader in (in_charge, late, await site.client("boss")):
+        [kept] = [each async for each in reader.instances.attachments(instance, job=job, limit=1)]
+        assert kept == shown
+        assert (kept.job, kept.kind, kept.task, kept.person) == (job, "late_result", "approve", "clerk_2")
+        assert kept.content == {"change": {"answer": "too late"}}
+    assert [each async for each in in_charge.instances.attachments(instance, job=job + 1)] == []
+    async with refused("unknown_instance", 404):
+        await anext((await site.client("outsider")).instances.attachments(instance))
+
+
 async def test_comments_and_filters_are_kept(site18: Site) -> None:
     instance, job = await site18.item()
     clerk = await site18.client("clerk_2")

@@ -47,7 +47,8 @@ class Charges(Face):
         self, actor: int, *, is_open: bool | None = None, before: int | None = None, limit: int = PAGE
     ) -> list[Instance]:
         """The instances that the actor is in charge of, newest first: those before a number."""
-        return await self._rows(Instance, "charged_instances", [actor, is_open, before, limit])
+        asked = {"actor": actor, "is_open": is_open, "before": before, "limit": limit}
+        return await self._rows(Instance, "charged_instances", asked)
 
     async def create(self, actor: int, new: Creation, *, reason: str | None = None) -> int:
         """Start an instance; answers its number."""

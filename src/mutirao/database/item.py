@@ -129,6 +129,7 @@ class Attachment:
     """What belongs to an instance but not to its state, such as a result that came too late."""
 
     id: int
+    job: int | None
     kind: str
     task: str | None
     person: str | None

@@ -35,7 +35,8 @@ class VersionRecord:
 class Instance:
     """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later.
 
-    `parent` is the instance that it does a job for, `children` are those that do jobs of it.
+    `parent` is the instance that it does a job for, `children` are those that do jobs of it. `hold` is "cancelled" while
+    what runs of a cancelled one may still finish, "suspended" or "delayed" while it rests.
     """
 
     id: int
@@ -51,6 +52,7 @@ class Instance:
     due_at: datetime | None = None
     parent: int | None = None
     children: Sequence[int] = ()
+    hold: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -127,6 +129,12 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
+    """A job that has not ended.
+
+    Of a work item, `role` is whom it is for, `holder` who has it, `finish_by` its deadline; `child` is the instance that
+    does the job.
+    """
+
     id: int
     instance: int
     flow: str
@@ -142,6 +150,10 @@ class JobRecord:
     since: datetime
     """When it was created, or became ready after it had waited."""
     created_at: datetime
+    role: str | None = None
+    holder: str | None = None
+    finish_by: datetime | None = None
+    child: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,10 +161,16 @@ class Worklists(Face):
         return int(await self._call("add_comment", actor, instance, checked_text("a comment", text), job))
 
     async def comments(
-        self, actor: int, instance: int, *, job: int | None = None, after: int = 0, limit: int = 100
+        self, actor: int | None, instance: int, *, job: int | None = None, after: int = 0, limit: int = 100
     ) -> list[Comment]:
-        """What was said about an instance, or about one item of it; the oldest first, those after a number."""
+        """What was said about an instance, or about one item of it; the oldest first. The operator (None) reads all."""
         return await self._rows(Comment, "comments", [actor, instance, job, after, limit])
+
+    async def attachments(
+        self, actor: int | None, instance: int, *, job: int | None = None, after: int = 0, limit: int = 100
+    ) -> list[Attachment]:
+        """What is kept with an instance though it is not of its state, such as results that came too late."""
+        return await self._rows(Attachment, "attachments", [actor, instance, job, after, limit])
 
     async def remove_comment(self, actor: int, comment: int) -> None:
         await self._call("remove_comment", actor, comment)

@@ -238,31 +238,31 @@ from mutirao.flow f join mutirao.version v on v.flow = f.id
 where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is null and v.id = f.version)
 
 -- instance: one instance, open or closed
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
   (select c.parent from mutirao.child c where c.instance = i.id) as parent,
   array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
 from (
-  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
+  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = %(id)s
   union all
-  select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = %(id)s) i
+  select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = %(id)s) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 
 -- keyed: the number of the instance that has a key
 select k.instance from mutirao.key k join mutirao.flow f on f.id = k.flow where f.name = %s and k.key = %s
 
 -- instances: a page of instances, newest first
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
   (select c.parent from mutirao.child c where c.instance = i.id) as parent,
   array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
 from (
-  (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance
+  (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance
    where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
      and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
    order by id desc limit %(limit)s)
   union all
-  (select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed
+  (select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed
    where %(closed)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
      and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
    order by id desc limit %(limit)s)) i
@@ -295,16 +295,18 @@ from mutirao.worker w order by alive desc, w.seen_at desc
 
 -- jobs: the jobs of an instance, or the failed and parked ones of all
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
-  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
-from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
+  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
+  (select c.instance from mutirao.child c where c.job = j.id) as child
+from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
 where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
   and (%(flow)s::text is null or f.name = %(flow)s)
 order by j.id limit %(limit)s
 
 -- job: one job
 select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
-  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at
-from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task
+  j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
+  (select c.instance from mutirao.child c where c.job = j.id) as child
+from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
 where j.id = %s
 
 -- versions: the versions of a flow, newest first
@@ -608,6 +610,9 @@ select mutirao.exchange_items(%s, %s, %s)
 -- add_comment: says something about an instance or an item
 select mutirao.add_comment(%s, %s, %s, %s)
 
+-- attachments: what is kept with an instance, though it is not of its state
+select id, job, kind, task, person, content, at from mutirao.attachments(%s, %s, %s, %s, %s)
+
 -- comments: what was said
 select id, job, task, author, text, at from mutirao.comments(%s, %s, %s, %s, %s)
 
@@ -642,24 +647,25 @@ select mutirao.check_unchanged(%s, %s, %s)
 select persons, roles from mutirao.interests(%s)
 
 -- seen_instance: one instance, for a person who may see it
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
-  s.in_charge, s.may_steer, coalesce(s.revision, 0) as revision
-from mutirao.stance(%(actor)s, %(id)s) s, (
-  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = %(id)s
+  n.parent, n.children, s.in_charge, s.may_steer, coalesce(s.revision, 0) as revision
+from mutirao.stance(%(actor)s, %(id)s) s, mutirao.kin(%(actor)s, %(id)s) n, (
+  select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = %(id)s
   union all
-  select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = %(id)s) i
+  select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = %(id)s) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 
 -- seen_instances: a page of the instances a person has had to do with, newest first
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
-  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  n.parent, n.children
 from (select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc) p,
   lateral (
-    select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority from mutirao.instance where id = p.instance
+    select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = p.instance
     union all
-    select id, flow, version, status, state, null, started_at, closed_at, priority from mutirao.closed where id = p.instance) i
-join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
+    select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = p.instance) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.kin(%(actor)s, i.id) n
 where (%(flow)s::text is null or f.name = %(flow)s) and (%(status)s::text is null or i.status::text like %(status)s || '%%')
 order by p.instance desc limit %(limit)s
 
@@ -681,8 +687,11 @@ select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by 
 listen mutirao_people
 -- charged_instances: those that a person is in charge of
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
-  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at
-from mutirao.charged_instances(%s, %s, %s, %s) i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version order by i.id desc
+  (select x.hold from mutirao.instance x where x.id = i.id) as hold,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  n.parent, n.children
+from mutirao.charged_instances(%(actor)s, %(is_open)s, %(before)s, %(limit)s) i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version,
+  lateral mutirao.kin(%(actor)s, i.id) n order by i.id desc
 
 -- create_instance: a person starts an instance
 select mutirao.create_instance(%s, %s, %s::jsonb, %s, %s::jsonb, %s, %s, %s::timestamptz, %s)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from mutirao.database.explanation import Why
+from mutirao.database.item import Attachment
 from mutirao.database.record import Instance, JobRecord, TraceRow
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Change
@@ -63,6 +64,10 @@ class Instances(Noun):
 
     def jobs(self, instance: int, *, limit: int = 100) -> AsyncIterator[JobRecord]:
         return self._http.pages(JobRecord, f"{_path(instance)}/jobs", limit=limit)
+
+    def attachments(self, instance: int, *, job: int | None = None, limit: int = 100) -> AsyncIterator[Attachment]:
+        """Results that came too late and were kept; also of an instance or an item that has ended."""
+        return self._http.pages(Attachment, f"{_path(instance)}/attachments", job=job, limit=limit)
 
     async def set(
         self, instance: int, change: Change, *, reason: str | None = None, seen: int | None = None

@@ -1,11 +1,11 @@
-"""Comments: what people say about instances and their items."""
+"""Comments: what people say about instances and their items; and what else is kept with these."""
 
 from typing import Annotated
 
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
-from mutirao.database.item import Comment
+from mutirao.database.item import Attachment, Comment
 from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, decode_cursor, done, page
 from mutirao.server.need import SignedIn
 from mutirao.server.route.parts import Number, Sent, Text, routes
@@ -51,3 +51,18 @@ async def remove_comment(who: SignedIn, comment: Number) -> Response:
     """Take back what you said; administrators take back what others did."""
     await who.engine.worklists.remove_comment(who.id, comment)
     return done()
+
+
+@router.get("/instances/{instance}/attachments", response_model=Page[Attachment])
+async def attachments(
+    request: Request,
+    who: SignedIn,
+    instance: Number,
+    job: Annotated[int | None, Query(ge=1, le=BIGGEST, description="Of this item of it.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """What is kept with it, open or closed, though it is not of its state: results that came too late, the oldest first."""
+    after = decode_cursor(cursor, int) or 0
+    found = await who.engine.worklists.attachments(who.id, instance, job=job, after=after, limit=limit + 1)
+    return page(request, found, limit, lambda each: each.id)

@@ -257,8 +257,7 @@ begin
   in_charge := (select q.name from mutirao.charge c join mutirao.person q on q.id = c.person where c.instance = i.id);
   reminders := array(select j.finish_by - x from unnest(mutirao.reminders(j.allowed)) x where j.finish_by - x > mutirao.now() order by 1);
   comments := (select coalesce(jsonb_agg(to_jsonb(c) order by c.id), '[]') from mutirao.comments(p.id, i.id, j.id, 0, 1000) c);
-  attachments := (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'kind', a.kind, 'task', t.name, 'person', q.name, 'content', a.content, 'at', a.at) order by a.id), '[]')
-    from mutirao.attachment a left join mutirao.person q on q.id = a.person left join mutirao.task t on t.id = a.task where a.instance = i.id and (a.job = j.id or a.job is null));
+  attachments := (select coalesce(jsonb_agg(to_jsonb(a) order by a.id), '[]') from mutirao.attachments(p.id, i.id, j.id, 0, 1000) a);
   story := (select coalesce(jsonb_agg(jsonb_build_object('kind', t.kind, 'writer', t.writer, 'note', t.note, 'at', t.at) order by t.id), '[]')
     from mutirao.trace t where t.instance = i.id and t.job = j.id);
 end $$;
