@@ -28,6 +28,7 @@ from mutirao.model import (
 )
 from mutirao.model.check import MAX_TIMEOUT
 from mutirao.model.file import File, is_file_name
+from mutirao.model.reserved import SQL_WORDS
 from mutirao.model.task import MAX_BACKOFF
 
 # What takes long here is to think them out, beside other tests on the same cores.
@@ -74,7 +75,8 @@ DEFAULTS: dict[AttributeType, st.SearchStrategy[Any]] = {
 
 
 def names(size: int, least: int = 0) -> st.SearchStrategy[list[str]]:
-    regular = st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z") | st.sampled_from(["all", "and", "or", "flow"])
+    regular = st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z").filter(lambda name: name not in SQL_WORDS)
+    regular |= st.sampled_from(["role", "task", "flow"])
     return st.lists(regular, min_size=least, max_size=size, unique=True)
 
 

@@ -4,6 +4,7 @@ The attacks are data, in condition_attacks.py. Here are those that need a stage:
 """
 
 import asyncio
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,10 @@ import pytest
 from condition_attacks import ATTACKS, NAMES, SLIPS
 from psycopg import AsyncConnection, Error
 from psycopg.types.json import Jsonb
+
+from mutirao.errors import FlowError
+from mutirao.model.name import check_attribute_name
+from mutirao.model.reserved import HIDDEN_COLUMNS, SQL_WORDS
 
 PLACE = 'condition of task "book_hotel"'
 
@@ -511,6 +516,17 @@ async def test_names_that_are_taken_are_refused(connection: Connection, name: st
     message = refused.value.diag.message_primary or ""
     assert message.startswith("attribute_reserved: ")
     assert says in message
+
+
+async def test_a_definition_is_refused_the_same_words_without_an_engine(connection: Connection) -> None:
+    """What servers of other versions reserve is refused everywhere, so both lists are the same on all of them."""
+    found = await connection.execute("select word from pg_get_keywords() where catcode <> 'U'")
+    assert {word for (word,) in await found.fetchall()} <= SQL_WORDS
+    for word in sorted(SQL_WORDS | HIDDEN_COLUMNS):
+        with pytest.raises(FlowError) as refused:
+            check_attribute_name(f'attribute "{word}"', word)
+        with pytest.raises(Error, match=re.escape(str(refused.value))):
+            await connection.execute("select mutirao.check_attribute_name(%s)", (word,))
 
 
 @pytest.mark.parametrize(

@@ -394,7 +394,7 @@ def test_a_wait_is_a_task_that_nobody_does() -> None:
         ({"wait": "due_a"}, 'wait names the unknown attribute "due_a"; did you mean "due_at"?'),
         ({"by_clock": True}, "by_clock needs wait"),
         ({"limit": Limit()}, "a limit without a number"),
-        ({"limit": Limit(at_once=0)}, "limit at_once is an integer from 1"),
+        ({"limit": Limit(at_once=0)}, "limit at_once is a whole number from 1"),
         ({"limit": Limit(per_second=-1.0)}, "limit per_second is more than 0"),
         ({"limit": Limit(per="n")}, "a limit has per, an attribute, and each, a number, together"),
         ({"limit": Limit(per="m", each=1)}, 'limit names the unknown attribute "m"'),

@@ -58,8 +58,27 @@ async def test_a_thousand_deep_rules_are_refused(site18: Site) -> None:
     text = f"WORKFLOW deep {{ TASK a {{ DEPENDS; ROLE clerk; }} TASK b {{ DEPENDS {rule}; ROLE clerk; }} }}"
     answer = await (await site18.http("boss")).post("/api/pdl", json={"text": text})
     assert answer.status_code == 422
-    assert {"errors", "code"} <= answer.json().keys()
+    assert {"findings", "code"} <= answer.json().keys()
     assert [flow.name for flow in await boss.flows.startable()] == ["request"]
+
+
+async def test_what_is_wrong_with_a_text_is_told_with_its_place(site18: Site) -> None:
+    http = await site18.http("boss")
+    head = "WORKFLOW trip {\n  STRING City;\n  TASK a {\n    "
+    for clauses, code, line, column in (
+        ("DEPENDS; ROLE clrk;", "unknown_role", 4, 19),
+        ('WHEN "citi = 5"; ROLE clerk;', "unknown_attribute", 4, 11),
+    ):
+        text = f"{head}{clauses}\n  }}\n}}"
+        [told] = (await http.post("/api/pdl/check", json={"text": text})).json()["findings"]
+        assert (told["code"], told["line"], told["column"]) == (code, line, column)
+        assert "did you mean" in told["message"]
+        answer = await http.post("/api/pdl", json={"text": text})
+        assert await code_of(answer) == (422, code)
+        assert answer.json()["findings"] == [told]
+    answer = await http.post("/api/pdl", json={"text": f"{head} DEPENDS; ROLE clerk; }} }}", "creator": "clrk"})
+    assert await code_of(answer) == (422, "unknown_role")
+    assert 'did you mean "clerk"?' in answer.json()["detail"]
 
 
 async def test_flows_that_are_each_others_children_are_refused(site18: Site) -> None:

@@ -18,11 +18,10 @@ from mutirao.cli.pdl_file import (
     as_json,
     formatted,
     judge,
-    note,
     print_findings,
     read_file,
     refuse,
-    told_missing,
+    roles_to_make,
 )
 from mutirao.cli.render import moment
 from mutirao.cli.session import visit
@@ -30,7 +29,7 @@ from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.library import LibraryRecord
 from mutirao.errors import MutiraoError, OperatorError, RequestError
-from mutirao.language.pdl import examine, to_pdl
+from mutirao.language.pdl import examine, to_pdl, with_creator
 from mutirao.model import Bundle, Definition, Inventory
 
 app = typer.Typer(cls=Group, add_completion=False, help="Processes as text. Example: mutirao pdl check travel.pdl")
@@ -122,17 +121,16 @@ def apply(
         inventory = await engine.library.inventory()
         reading = examine(sources, inventory)
         print_findings(reading.findings.warnings, to_stderr=True)
-        bundle = _with_creator(reading.bundle, creator)
-        refuse(reading, told_missing(bundle, inventory, database))
+        refuse(reading, roles_to_make(reading.bundle, inventory, database))
+        bundle = with_creator(reading.bundle, creator, inventory)
         before = {record.name: record.version for record in await engine.flows()}
         try:
             versions = await engine.library.apply(bundle, sources=reading.texts)
         except OperatorError:
             raise
         except MutiraoError as error:
-            note(reading, error)
-            refuse(reading, None)
-            raise
+            reading.note(error)
+            refuse(reading)
         _print_applied(bundle, versions, before)
 
     visit(database, put)
@@ -202,11 +200,6 @@ def drop(
 
     visit(database, act, must_exist=True)
     console.print(Text(f"{' '.join(names)} is gone."))
-
-
-def _with_creator(bundle: Bundle, creator: str | None) -> Bundle:
-    flows = tuple(flow if flow.creator or creator is None else replace(flow, creator=creator) for flow in bundle.flows)
-    return replace(bundle, flows=flows)
 
 
 def _with_used(flow: Definition, inventory: Inventory) -> Bundle:

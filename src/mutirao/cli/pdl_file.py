@@ -45,37 +45,25 @@ async def judge(engine: Engine, sources: Sequence[Source]) -> Reading:
         except OperatorError:
             raise
         except MutiraoError as error:
-            note(reading, error)
-            if not reading.findings.errors:
-                raise
+            reading.note(error)
     return reading
 
 
-def note(reading: Reading, error: MutiraoError) -> None:
-    place = reading.places.of(error.code, error.message)
-    if place is not None:
-        reading.findings.add(error.code, error.message, place)
-
-
-def refuse(reading: Reading, missing: str | None) -> None:
-    """Where only roles are missing, what to do is not to be done in the file: one line for all of them."""
-    if missing is not None and all(each.code == "unknown_role" for each in reading.findings.errors):
-        raise FlowError("unknown_role", missing)
+def refuse(reading: Reading, advice: str = "") -> None:
     if reading.findings.errors:
         print_findings(reading.findings.errors, to_stderr=True)
+        if advice:
+            progress.print(Text(advice), soft_wrap=True)
         raise typer.Exit(REFUSED)
 
 
-def told_missing(bundle: Bundle, inventory: Inventory, database: str | None) -> str | None:
+def roles_to_make(bundle: Bundle, inventory: Inventory, database: str | None) -> str:
+    """A role that is not there may be misspelt, or still to be made: that is not done in the file."""
     missing = missing_roles(bundle, inventory)
     if not missing:
-        return None
-    call = calling(database)
-    making = " && ".join(call(f"role add {shlex.quote(role)}") for role in missing)
-    named = ", ".join(f'"{role}"' for role in missing)
-    if len(missing) == 1:
-        return f"there is no role {named}; make it first: {making}"
-    return f"these roles are not there: {named}; make them first: {making}"
+        return ""
+    making = " && ".join(calling(database)(f"role add {shlex.quote(role)}") for role in missing)
+    return f"If {'this role is' if len(missing) == 1 else 'these roles are'} still to be made: {making}"
 
 
 def print_findings(findings: Iterable[Finding], *, to_stderr: bool = False) -> None:

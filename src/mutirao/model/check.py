@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mutirao.model.attribute import Attribute
 
 MAX_INT = 2**31 - 1
+MAX_CONDITION = 4000
+MAX_PRIORITY = 1_000_000
 NO_TIME = timedelta(0)
 MAX_TIMEOUT = timedelta(days=36_500)  # up to here, seconds in a JSON number are exact to the microsecond
 
@@ -36,6 +38,9 @@ def check_condition(place: str, field: str, text: Any) -> None:
     check_text(place, field, text)
     if text is not None and not text.strip():
         raise FlowError("flow_invalid", f"{place}: {field} is empty; write a SQL condition, such as \"stage = 'new'\"")
+    if text is not None and len(text) > MAX_CONDITION:
+        told = f"{field} has {len(text)} characters; {MAX_CONDITION} are allowed"
+        raise FlowError("condition_too_long", f"{place}: {told}")
 
 
 def check_text(place: str, field: str, value: Any) -> None:
@@ -50,16 +55,32 @@ def check_choice(place: str, field: str, value: Any, choices: Collection[str]) -
         raise FlowError("flow_invalid", f"{place}: unknown {field} {quote(value)}{suggest(value, choices)}")
 
 
-def check_integer(place: str, field: str, value: Any, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT:
-        raise FlowError("flow_invalid", f"{place}: {field} is an integer from {least} to {MAX_INT}: got {value!r}")
+def check_integer(place: str, field: str, value: Any, *, least: int, most: int = MAX_INT) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise FlowError("flow_invalid", f"{place}: {field} is a whole number from {least} to {most}: got {value!r}")
 
 
 def check_duration(place: str, field: str, value: Any, *, most: timedelta) -> None:
     if not isinstance(value, timedelta):
         raise FlowError("flow_invalid", f"{place}: {field} is a timedelta, such as timedelta(seconds=5): got {value!r}")
     if not NO_TIME <= value <= most:
-        raise FlowError("flow_invalid", f"{place}: {field} is from {NO_TIME} to {most}: got {value}")
+        raise FlowError("flow_invalid", f"{place}: {field} is from zero to {_shown(most)}: got {_shown(value)}")
+
+
+def _shown(span: timedelta) -> str:
+    return str(span).removesuffix(", 0:00:00")
+
+
+def check_span(place: str, field: str, value: Any) -> None:
+    """A time that passes, or None."""
+    if value is not None:
+        check_duration(place, field, value, most=MAX_TIMEOUT)
+        if value <= NO_TIME:
+            raise FlowError("flow_invalid", f"{place}: {field} is more than zero; without it there is no limit")
+
+
+def check_priority(place: str, priority: Any) -> None:
+    check_integer(place, "priority", priority, least=-MAX_PRIORITY, most=MAX_PRIORITY)
 
 
 def check_type(place: str, field: str, value: Any, kind: type) -> None:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, get_args
 
 from mutirao.errors import FlowError
 from mutirao.model.check import (
-    MAX_INT,
-    MAX_TIMEOUT,
-    NO_TIME,
     check_choice,
-    check_duration,
     check_integer,
+    check_priority,
+    check_span,
     check_text,
     check_type,
 )
 from mutirao.model.name import check_name, quote
 from mutirao.model.offer import WorkKind
-from mutirao.model.work_validation import check_deadline, check_label, check_manual, check_policy, check_users
+from mutirao.model.work_validation import check_label, check_manual, check_policy, check_users
 
 if TYPE_CHECKING:
     from mutirao.model.library import Application, Ordering, TaskModel
@@ -32,14 +30,11 @@ def check_task_model(model: TaskModel) -> None:
     for field in ("role", "application", "task_class"):
         check_label(place, field, getattr(model, field))
     check_text(place, "description", model.description)
-    check_integer(place, "priority", model.priority, least=-MAX_INT)
+    check_priority(place, model.priority)
     check_integer(place, "retries", model.retries, least=0)
     check_type(place, "disconnected", model.disconnected, bool)
-    check_deadline(place, model.deadline)
-    if model.timeout is not None:
-        check_duration(place, "timeout", model.timeout, most=MAX_TIMEOUT)
-        if model.timeout <= NO_TIME:
-            raise FlowError("flow_invalid", f"{place}: timeout is more than zero, or None for no limit")
+    check_span(place, "deadline", model.deadline)
+    check_span(place, "timeout", model.timeout)
     check_users(place, model.users)
     check_policy(place, model.policy)
     check_manual(place, model.kind, model.application)

@@ -5,8 +5,11 @@ import re
 from collections.abc import Iterable
 
 from mutirao.errors import FlowError
+from mutirao.model.reserved import HIDDEN_COLUMNS, SQL_WORDS
 
 NAME_RULE = "a lowercase letter, then at most 47 lowercase letters, digits and underscores"
+
+MAX_NAME = 48
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _LISTED = 10
@@ -15,8 +18,12 @@ _LISTED = 10
 _TAKEN_SCHEMAS = frozenset({"mutirao", "mutirao_rule", "mutirao_secret", "information_schema", "public"})
 
 
+def is_name(name: object) -> bool:
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
 def check_name(place: str, name: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not is_name(name):
         raise FlowError("flow_invalid", f"{place} has no usable name: a name is {NAME_RULE}")
 
 
@@ -34,6 +41,10 @@ def check_attribute_name(place: str, name: str) -> None:
         )
     if name == "wid":
         raise FlowError("attribute_reserved", f"{place}: wid is the instance's own number; choose another name")
+    if name in HIDDEN_COLUMNS:
+        raise FlowError("attribute_reserved", f"{place}: every table has a hidden column of that name; choose another")
+    if name in SQL_WORDS:
+        raise FlowError("attribute_reserved", f"{place}: SQL reserves this word; choose another, such as {name}_")
 
 
 def quote(name: object) -> str:

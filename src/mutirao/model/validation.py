@@ -12,13 +12,12 @@ from mutirao.errors import FlowError
 from mutirao.model.accept import MisfitError
 from mutirao.model.attribute import ATTRIBUTE_TYPES, Attribute, Query
 from mutirao.model.check import (
-    MAX_INT,
-    MAX_TIMEOUT,
-    NO_TIME,
     check_choice,
     check_condition,
     check_duration,
     check_integer,
+    check_priority,
+    check_span,
     check_text,
     check_type,
     check_unique,
@@ -91,7 +90,7 @@ def _check_source(place: str, attribute: Attribute, names: Collection[str]) -> N
                 "flow_invalid", f"{place}: its query gives rows, so it is of type json, not {attribute.type}"
             )
     if attribute.type == "file" and (attribute.searchable or attribute.default is not None):
-        raise FlowError("flow_invalid", f"{place}: a file has no default and cannot be searched for")
+        raise FlowError("flow_invalid", f"{place}: a file has no default and is not searchable")
     if attribute.filename is not None:
         check_text(place, "filename", attribute.filename)
         if attribute.type != "file":
@@ -102,12 +101,10 @@ def _check_task(place: str, task: Task, tasks: Collection[str]) -> None:
     check_name(place, task.name)
     _check_start(place, task, tasks)
     check_choice(place, "fires", task.fires, get_args(Fires))
-    check_duration(place, "timeout", task.timeout or MAX_TIMEOUT, most=MAX_TIMEOUT)
-    if task.timeout is not None and task.timeout <= NO_TIME:
-        raise FlowError("flow_invalid", f"{place}: timeout is more than zero, or None for no limit")
+    check_span(place, "timeout", task.timeout)
     check_duration(place, "backoff", task.backoff, most=MAX_BACKOFF)
     check_integer(place, "retries", task.retries, least=0)
-    check_integer(place, "priority", task.priority, least=-MAX_INT)
+    check_priority(place, task.priority)
     check_type(place, "transactional", task.transactional, bool)
     check_type(place, "enabled", task.enabled, bool)
     check_text(place, "description", task.description)

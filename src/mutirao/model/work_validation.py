@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mutirao.errors import FlowError
 from mutirao.model.check import (
-    MAX_TIMEOUT,
-    NO_TIME,
     check_choice,
-    check_duration,
+    check_span,
     check_text,
     check_type,
     check_unique,
@@ -19,8 +17,6 @@ from mutirao.model.name import check_name, quote, suggest
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from mutirao.model.definition import Definition
     from mutirao.model.task import Task
 
@@ -60,20 +56,13 @@ def check_manual(place: str, kind: str, application: str | None) -> None:
         raise FlowError("flow_invalid", f"{place}: {text}; make it semi_automatic")
 
 
-def check_deadline(place: str, deadline: timedelta | None) -> None:
-    if deadline is not None:
-        check_duration(place, "deadline", deadline, most=MAX_TIMEOUT)
-        if deadline <= NO_TIME:
-            raise FlowError("flow_invalid", f"{place}: deadline is more than zero, or None for none")
-
-
 def _check_offer(place: str, offer: Offer, tasks: set[str]) -> None:
     check_label(place, "role", offer.role)
     if offer.role is None:
         raise FlowError("flow_invalid", f"{place}: an offer needs the role of those who do the task")
     check_choice(place, "kind", offer.kind, get_args(WorkKind))
     check_type(place, "disconnected", offer.disconnected, bool)
-    check_deadline(place, offer.deadline)
+    check_span(place, "deadline", offer.deadline)
     check_users(place, offer.users)
     check_policy(place, offer.policy)
     if (task := offer.policy.task) is not None and task not in tasks:

@@ -45,6 +45,10 @@ class Problem(BaseModel):
         Field(description="Who must act: the author of a flow, whoever asks, or whoever runs the engine."),
     ]
     errors: Annotated[list[FieldError] | None, Field(description="What is wrong with which field.")] = None
+    findings: Annotated[
+        list[dict[str, Any]] | None,
+        Field(description="What is wrong with a text in the process language: code, message, line and column of each."),
+    ] = None
     changes: Annotated[
         list[dict[str, Any]] | None, Field(description="What was changed since it was read, by whom and when.")
     ] = None

@@ -152,8 +152,10 @@ def test_a_task_says_other_things_than_its_model() -> None:
 
 
 def test_a_task_runs_another_flow() -> None:
-    found = task("DEPENDS a -> SUCCEEDED; IN_CONTEXT Order;", head="Fulfil: FLOW Delivery", attributes="INTEGER Order;")
-    assert (found.child, found.inputs, found.model) == ("delivery", ("order",), None)
+    found = task(
+        "DEPENDS a -> SUCCEEDED; IN_CONTEXT Number;", head="Fulfil: FLOW Delivery", attributes="INTEGER Number;"
+    )
+    assert (found.child, found.inputs, found.model) == ("delivery", ("number",), None)
     assert task("FLOW Delivery;").child == "delivery"
 
 

@@ -139,7 +139,7 @@ def test_form_is_refused_where_it_is_wrong(text: str, line: int, column: int, sa
         ('WORKFLOW A { JSON j { VALUE "{"; } TASK b { } }', "wrong_type", "JSON in a text"),
         (f'WORKFLOW A {{ JSON j {{ VALUE "{"[" * 100_000}"; }} TASK b {{ }} }}', "wrong_type", "JSON in a text"),
         ("WORKFLOW Ação! { }".replace("!", "'"), "pdl_syntax", "'"),
-        ('WORKFLOW "5 a day" { TASK b { } }', "flow_invalid", "a name is a lowercase letter"),
+        ('WORKFLOW "5 a day" { TASK b { } }', "flow_invalid", "a letter from a to z"),
         ("WORKFLOW A { STRING a; STRING A; TASK b { } }", "duplicate_name", '"a"'),
         ("WORKFLOW A { TASK PayBill { } TASK pay_bill { } }", "duplicate_name", "CamelCase and snake_case are one name"),
         ("WORKFLOW ToDo { TASK b { } } WORKFLOW to_do { TASK b { } }", "duplicate_name", '"to_do"'),
@@ -151,6 +151,79 @@ def test_meaning_is_refused_with_a_code(text: str, code: str, said: str) -> None
     found = only(text, KNOWN)
     assert found.code == code, found.shown()
     assert said in found.message
+
+
+def under_caret(found: Finding) -> str:
+    _, line, caret = found.shown().split("\n")
+    return line[caret.index("^") : len(caret)]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (in_task("ROLE Clrk;"), "Clrk"),
+        ("WORKFLOW A { CREATOR Boss; TASK b { } }", "Boss"),
+        ("TASK M { ROLE Clrk; } WORKFLOW A { TASK b: M { } }", "Clrk"),
+        (in_task("APPLICATION Editr;"), "Editr"),
+        ("TASK M { APPLICATION Editr; }", "Editr"),
+        (in_task("FLOW Delivry;"), "Delivry"),
+        ("WORKFLOW A { TASK b: FLOW Delivry { } }", "Delivry"),
+        ("WORKFLOW Travel { TASK x: FLOW Returns { } }", "Returns"),
+        (in_task("IN_CONTEXT Stage, Stage;").replace(" Stage, ", " stage, "), "Stage"),
+        (in_task("PRIORITY 1000001;"), "1000001"),
+        (in_task("RETRIES -1;"), "-1"),
+        (in_task("TIMEOUT 0 HOURS;"), "0"),
+        (in_task("WAIT Stage;"), "Stage"),
+        (in_task("LIMIT 0 AT_ONCE;"), "0"),
+        (in_task("LIMIT 5 AT_ONE;"), "AT_ONE"),
+        (in_task('WHEN " ";'), '" "'),
+        (in_task("DEPENDS Pay -> FAILED;"), "Pay"),
+        (in_task('ROLE " Clerk";'), '" Clerk"'),
+        (in_task("TYPE MANUAL; ROLE Clerk; APPLICATION Editor;"), "Editor"),
+        (in_task("", "STRING Order;"), "Order"),
+        (in_task("", "STRING ctid;"), "ctid"),
+        (in_task("", "STRING Größe;"), "Größe"),
+        (in_task("", f"STRING {'x' * 49};"), "x" * 49),
+        (in_task("", "INTEGER n { VALUE many; }"), "many"),
+        (in_task("", "FILE f { SEARCHABLE; }"), "SEARCHABLE"),
+        ("WORKFLOW A { FIRING_LIMIT 0; TASK b { } }", "0"),
+        ('WORKFLOW A { FINAL ""; TASK b { } }', '""'),
+        ("TASK M { PRIORITY 1000001; }", "1000001"),
+        ('APPLICATION E { FILENAME "e"; SIZE -5; }', "-5"),
+        ("APPLICATION E { FILENAM e; }", "FILENAM"),
+        ("WORKFLOW_DEFINITIONS Delivery: Retuns; RELATIVE_ORDER { pack: check; }", "Retuns"),
+        ("WORKFLOW_DEFINITIONS Delivery: Returns; RELATIVE_ORDER { pack: chek; }", "chek"),
+        ("WORKFLOW_DEFINITIONS Delivery: Returns; RELATIVE_ORDER { pack: check; Pack: check; }", "Pack"),
+        ("WORKFLOW_DEFINITIONS Delivery: Returns; RELATIVE_ORDER { }", "RELATIVE_ORDER"),
+        ("WORKFLOW A { TASK b { DEPENDS; \nTASK c { DEPENDS; } }", "TASK"),
+        (in_task("ROLE: Clerk;"), "ROLE"),
+    ],
+)  # fmt: skip
+def test_the_caret_stands_under_the_word_that_is_wrong(text: str, word: str) -> None:
+    assert under_caret(findings(text, KNOWN)[-1]) == word
+
+
+@pytest.mark.parametrize(
+    ("condition", "character", "word"),
+    [
+        ('"stag = 5"', 1, "stag"),
+        (r'"a = \"x\" and stag"', 13, "stag"),
+        ('"a\n      and\n   stag > 5"', 7, "stag"),
+        ('"a = "', 5, '"'),
+        ("stag", 1, "stag"),
+    ],
+)
+def test_what_an_engine_refuses_of_a_condition_is_told_at_the_word(condition: str, character: int, word: str) -> None:
+    reading = examine([Source("x", in_task(f"WHEN {condition};"))])
+    message = f'flow "travel": condition of task "pay", character {character}: there is no attribute "stag"'
+    reading.note(FlowError("unknown_attribute", message))
+    [found] = reading.findings.errors
+    assert (found.message, under_caret(found)) == ('there is no attribute "stag"', word)
+
+
+def test_what_an_engine_refuses_and_is_in_none_of_the_files_is_raised() -> None:
+    with pytest.raises(FlowError, match="something else"):
+        examine([Source("x", in_task(""))]).note(FlowError("flow_invalid", "something else"))
 
 
 @pytest.mark.parametrize(

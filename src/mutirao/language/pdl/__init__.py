@@ -8,7 +8,7 @@ puts a text into the one layout. What is wrong are `finding`s. docs/pdl.md is th
 from collections.abc import Iterable
 
 from mutirao.language.pdl.build import Reading, build
-from mutirao.language.pdl.check import check, missing_roles
+from mutirao.language.pdl.check import check, missing_roles, with_creator
 from mutirao.language.pdl.finding import Finding, Findings, PdlError
 from mutirao.language.pdl.format import format_text
 from mutirao.language.pdl.parser import MAX_BYTES, check_size, parse
@@ -32,6 +32,7 @@ __all__ = [
     "parse",
     "read_pdl",
     "to_pdl",
+    "with_creator",
 ]
 
 

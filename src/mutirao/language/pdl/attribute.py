@@ -58,22 +58,23 @@ def attribute_fields(attribute: Attribute) -> dict[str, Any]:
 
 
 def _query(keyword: Token, given: dict[str, Any]) -> Query:
-    missing = [name for name in ("database", "expression") if given.get(name) is None]
-    if missing:
-        raise WrongError("pdl_syntax", f"a QUERY has a {missing[0].upper()}, and this one has none", keyword)
+    for field, what in (("database", "a DATABASE, the one it asks"), ("expression", "an EXPRESSION, what it asks")):
+        if given.get(field) is None:
+            raise WrongError("pdl_syntax", f"a QUERY needs {what}", keyword)
     return Query(given["database"], given["expression"])
 
 
 def _read_value(kind: AttributeType, clause: Clause) -> Any:
+    at = clause.keyword
     match clause.arguments:
         case ():
             return None
         case ((Token() as token,),):
+            at = token
             try:
                 return _VALUES.get(kind, _decoded)(kind, token)
             except (MisfitError, RequestError, ValueError, ArithmeticError, msgspec.DecodeError, RecursionError):
                 pass
-    at = clause.keyword
     raise WrongError("wrong_type", f"VALUE of this {_KEYWORD_OF[kind]} is written {_EXAMPLES[kind]}", at)
 
 

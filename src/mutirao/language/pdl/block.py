@@ -9,6 +9,7 @@ from mutirao.language.pdl.clause import ALIASES, ATTRIBUTES, OUTERMOST, TASK, Cl
 from mutirao.language.pdl.clause import APPLICATION as APPLICATION_CLAUSES
 from mutirao.language.pdl.clause import FLOW as FLOW_CLAUSES
 from mutirao.language.pdl.finding import Findings, WrongError
+from mutirao.language.pdl.place import Spot
 from mutirao.language.pdl.syntax import Atom, Block, Clause, Entry, Pair, Place, Tree, last_token
 from mutirao.language.pdl.value import read
 from mutirao.model.name import suggest
@@ -35,6 +36,9 @@ class Desk:
 
     def place(self, token: Token) -> Place:
         return self.tree.place(token)
+
+    def spot(self, name: Token) -> Spot:
+        return Spot(self.tree, name)
 
     def text(self, first: Token, last: Token) -> str:
         return self.tree.source.text[first.start_pos : last.end_pos]
@@ -80,7 +84,10 @@ class Desk:
         word = entry.start.upper()
         inside = "at the outermost level" if block is None else f"in {block.keyword.upper()}"
         if isinstance(entry, Pair) and entry.keyword is None:
-            self.wrong("pdl_syntax", f"a pair of names stands in RELATIVE_ORDER, not {inside}", entry.start)
+            if word in known:
+                self.wrong("pdl_syntax", f"{word} takes no colon: write {word} {entry.second};", entry.start)
+            else:
+                self.wrong("pdl_syntax", f"a pair of names stands in RELATIVE_ORDER, not {inside}", entry.start)
         elif word in KEYWORDS:
             hint = '; is a "}" missing before it?' if isinstance(entry, Block) and block is not None else ""
             self.wrong("pdl_syntax", f"{word} has no place {inside}{hint or suggest(word, known)}", entry.start)

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from lark import Token
 
-from mutirao.errors import FlowError
+from mutirao.errors import FlowError, MutiraoError
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import APPLICATION, TASK_MODEL
 from mutirao.language.pdl.finding import Findings, WrongError
 from mutirao.language.pdl.flow import FlowReader, KnownModels, warn_unused
 from mutirao.language.pdl.outermost import Outermost
-from mutirao.language.pdl.place import Places
+from mutirao.language.pdl.place import OrderingSpots, Places, Spot
 from mutirao.language.pdl.syntax import Block, Entry, Pair, Place, Tree
 from mutirao.language.pdl.task import kind_of
 from mutirao.language.pdl.value import name_of, text_of
@@ -33,6 +33,14 @@ class Reading:
     findings: Findings
     texts: dict[str, str]
 
+    def note(self, error: MutiraoError) -> None:
+        """What an engine refused, at its place; raised again if it has none in these files."""
+        found = self.places.of(error.message)
+        if found is None:
+            raise error
+        place, message = found
+        self.findings.add(error.code, message, place)
+
 
 def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings) -> Reading:
     """Read the trees together: what one defines, all know. What is in place already they know too, if it is given."""
@@ -40,10 +48,13 @@ def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings
     for tree in trees:
         found.sort(Desk(tree, findings))
     places = Places()
-    own = {name: _model(desk, block) for name, desk, block in _named(found.models, "task model", places.models)}
+    models = _named(found.models, "task model", places.models)
+    own = {name: _model(desk, block, places.models[name]) for name, desk, block in models}
     applications = _named(found.applications, "application", places.applications)
-    made = [_application(desk, block) for _, desk, block in applications]
-    known = KnownModels({**inventory.models, **own}) if inventory else KnownModels(own, _WITHOUT_ENGINE)
+    made = [_application(desk, block, places.applications[name]) for name, desk, block in applications]
+    known = KnownModels(own, places.models, _WITHOUT_ENGINE)
+    if inventory is not None:
+        known = KnownModels({**inventory.models, **own}, places.models)
     flows = [_flow(desk, block, known, places) for desk, block in found.flows]
     orderings = [_ordering(desk, pair, block, places) for desk, pair, block in found.orderings]
     bundle = Bundle(
@@ -68,80 +79,98 @@ def _present(made: Iterable[_Made | None]) -> tuple[_Made, ...]:
     return tuple(each for each in made if each is not None)
 
 
-def _named(blocks: Iterable[tuple[Desk, Block]], kind: str, places: dict[str, Place]) -> list[tuple[str, Desk, Block]]:
+def _named(blocks: Iterable[tuple[Desk, Block]], kind: str, spots: dict[str, Spot]) -> list[tuple[str, Desk, Block]]:
     """Without those whose name is taken."""
     found = []
     for desk, block in blocks:
         try:
             name = text_of(block.heading[0])
-            _refuse_twin(desk, kind, name, block.heading[0], places)
+            if name in spots:
+                raise _twin(kind, name, block.heading[0], spots[name].place)
+            spots[name] = desk.spot(block.heading[0])
             found.append((name, desk, block))
         except WrongError as error:
             desk.note(error)
     return found
 
 
-def _refuse_twin(desk: Desk, kind: str, name: Any, at: Token, places: dict[Any, Place]) -> None:
-    first = places.setdefault(name, desk.place(at))
-    if first != desk.place(at):
-        shown = ": ".join(name) if isinstance(name, tuple) else name
-        text = f'the {kind} "{shown}" is defined already: {first.source.name}, line {first.line}'
-        raise WrongError("duplicate_name", text, at)
+def _twin(kind: str, name: str, at: Token, first: Place) -> WrongError:
+    text = f'the {kind} "{name}" is defined already: {first.source.name}, line {first.line}'
+    return WrongError("duplicate_name", text, at)
 
 
-def _model(desk: Desk, block: Block) -> TaskModel | None:
+def _model(desk: Desk, block: Block, spot: Spot) -> TaskModel | None:
     said = desk.said(block, TASK_MODEL)
     given = {"kind": kind_of(said.values)} | said.values
     warn_unused(desk, said, given["kind"])
-    return _make(desk, block, said, TaskModel, given)
+    return _make(desk, spot, said, TaskModel, given)
 
 
-def _application(desk: Desk, block: Block) -> Application | None:
+def _application(desk: Desk, block: Block, spot: Spot) -> Application | None:
+    before = desk.findings.error_count
     said = desk.said(block, APPLICATION)
-    if said.values.get("filename") is None and "filename" not in said.clauses:
+    if desk.findings.error_count > before:
+        return None
+    if said.values.get("filename") is None:
         desk.wrong("pdl_syntax", "an APPLICATION needs the FILENAME of its executable", block.heading[0])
         return None
-    return _make(desk, block, said, Application, said.values)
+    return _make(desk, spot, said, Application, said.values)
 
 
-def _make(desk: Desk, block: Block, said: Said, kind: Callable[..., _Made], given: dict[str, Any]) -> _Made | None:
+def _make(desk: Desk, spot: Spot, said: Said, kind: Callable[..., _Made], given: dict[str, Any]) -> _Made | None:
+    spot.keep(said.clauses)
     if len(said.values) < len(said.clauses):
         return None  # what could not be read has been noted
     try:
-        return kind(name=text_of(block.heading[0]), **given)
+        return kind(name=text_of(spot.name), **given)
     except FlowError as error:
         _, _, message = error.message.partition(": ")
-        desk.wrong(error.code, message, block.heading[0])
+        desk.findings.add(error.code, message, spot.about(message))
         return None
 
 
 def _flow(desk: Desk, block: Block, models: KnownModels, places: Places) -> Definition | None:
     try:
         name = name_of(block.heading[0])
-        _refuse_twin(desk, "flow", name, block.heading[0], {each: at.name for each, at in places.flows.items()})
+        if name in places.flows:
+            raise _twin("flow", name, block.heading[0], places.flows[name].own.place)
     except WrongError as error:
         desk.note(error)
         return None
     reader = FlowReader(desk, block, models)
-    places.flows[name] = reader.places
+    places.flows[name] = reader.spots
     return reader.read()
 
 
 def _ordering(desk: Desk, pair: Pair, block: Block, places: Places) -> Ordering | None:
     try:
-        first, second = name_of(pair.first), name_of(pair.second)
-        _refuse_twin(desk, "ordering", (first, second), pair.first, places.orderings)
-        return Ordering(first, second, tuple(_task_pair(entry) for entry in block.entries))
+        key = name_of(pair.first), name_of(pair.second)
+        if key in places.orderings:
+            raise _twin("ordering", ": ".join(key), pair.first, places.orderings[key].first)
+        pairs = [_task_pair(entry) for entry in block.entries]
+        at = [(desk.place(each.first), desk.place(each.second)) for each in pairs]
+        places.orderings[key] = OrderingSpots(desk.place(pair.first), desk.place(pair.second), at)
+        return Ordering(*key, _different(pairs, block.keyword))
     except WrongError as error:
         desk.note(error)
-    except FlowError as error:
-        _, _, message = error.message.rpartition(": ")
-        desk.wrong(error.code, message, pair.first)
     return None
 
 
-def _task_pair(entry: Entry) -> tuple[str, str]:
+def _different(pairs: list[Pair], keyword: Token) -> tuple[tuple[str, str], ...]:
+    if not pairs:
+        raise WrongError("pdl_syntax", "RELATIVE_ORDER takes at least one pair of tasks: T_11: T_21;", keyword)
+    found: dict[tuple[str, str], Pair] = {}
+    for pair in pairs:
+        key = name_of(pair.first), name_of(pair.second)
+        if key in found:
+            text = f"the pair {pair.first}: {pair.second} stands in line {found[key].first.line} already"
+            raise WrongError("duplicate_name", text, pair.first)
+        found[key] = pair
+    return tuple(found)
+
+
+def _task_pair(entry: Entry) -> Pair:
     if isinstance(entry, Pair) and entry.keyword is None:
-        return name_of(entry.first), name_of(entry.second)
+        return entry
     text = f"RELATIVE_ORDER takes pairs of tasks, such as T_11: T_21; and here is {entry.start}"
     raise WrongError("pdl_syntax", text, entry.start)

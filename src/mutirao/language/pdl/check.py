@@ -5,10 +5,13 @@ none of the files is a warning, and roles are not looked at.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
+from mutirao.errors import FlowError
 from mutirao.language.pdl.build import Reading
 from mutirao.language.pdl.graph import can_start, circles, cycles, why_stuck
+from mutirao.language.pdl.place import Spot
 from mutirao.language.pdl.syntax import Place
 from mutirao.model import Bundle, Definition, Inventory, Ordering, Task
 from mutirao.model.name import suggest
@@ -33,22 +36,34 @@ def missing_roles(bundle: Bundle, known: Inventory) -> list[str]:
     return [role for role in dict.fromkeys(named) if role not in known.roles]
 
 
+def with_creator(bundle: Bundle, creator: str | None, known: Inventory) -> Bundle:
+    """Whoever puts it in place says who may create instances of the flows that do not say so."""
+    if creator is None:
+        return bundle
+    if creator not in known.roles:
+        raise FlowError("unknown_role", f'creator: there is no role "{creator}"{suggest(creator, known.roles)}')
+    return replace(bundle, flows=tuple(replace(flow, creator=flow.creator or creator) for flow in bundle.flows))
+
+
 def _check_start(flow: Definition, reading: Reading) -> None:
-    places, findings = reading.places.flows[flow.name], reading.findings
+    spots, findings = reading.places.flows[flow.name], reading.findings
     startable = can_start(flow)
     stuck = {task.name for task in flow.tasks if task.enabled} - startable
     if not startable:
         why = "it has no task" if not flow.tasks else "none of its tasks can be the first"
-        findings.add("never_starts", f'nothing can start the flow "{flow.name}": {why}', places.name)
+        findings.add("never_starts", f'nothing can start the flow "{flow.name}": {why}', spots.own.place)
     in_circles: set[str] = set()
     for circle in cycles(flow, stuck):
         in_circles.update(circle)
         told = " waits for ".join([*circle, circle[0]])
-        findings.add("dependency_cycle", f"these tasks wait for one another: {told}", places.tasks[circle[0]])
+        findings.add(
+            "dependency_cycle", f"these tasks wait for one another: {told}", spots.tasks[circle[0]].at("depends")
+        )
     for task in flow.tasks:
         if task.name in stuck - in_circles:
             why = why_stuck(task, flow, startable)
-            findings.add("never_runs", f'the task "{task.name}" can never run: {why}', places.tasks[task.name])
+            place = spots.tasks[task.name].at("when" if task.depends is None else "depends")
+            findings.add("never_runs", f'the task "{task.name}" can never run: {why}', place)
 
 
 class _Checker:
@@ -64,10 +79,10 @@ class _Checker:
             return
         roles = self._known.roles
         for flow in self._bundle.flows:
-            places = self._places.flows[flow.name]
+            spots = self._places.flows[flow.name]
             for role, task in _roles(flow):
                 if role not in roles:
-                    place = places.name if task is None else places.tasks[task]
+                    place = spots.own.at("creator") if task is None else spots.tasks[task].at("role")
                     self._findings.add("unknown_role", f'there is no role "{role}"{suggest(role, roles)}', place)
 
     def check_applications(self) -> None:
@@ -83,14 +98,14 @@ class _Checker:
         for flow, children in own.items():
             for child, task in children.items():
                 if child not in there:
-                    place = self._places.flows[flow].tasks[task]
+                    place = self._places.flows[flow].tasks[task].at("child")
                     self._note_missing("unknown_flow", f'flow "{child}"', place, suggest(child, there))
         runs: dict[str, Iterable[str]] = {**self._known.children, **own}
         for circle in circles(runs):
             told = " runs ".join([*circle, circle[0]])
             steps = [step for step in pairwise([*circle, circle[0]]) if step[0] in own]
             for here, there_ in steps[:1]:
-                place = self._places.flows[here].tasks[own[here][there_]]
+                place = self._places.flows[here].tasks[own[here][there_]].at("child")
                 self._findings.add("child_circle", f"a flow that runs itself would never end: {told}", place)
 
     def check_handed_over(self) -> None:
@@ -99,34 +114,35 @@ class _Checker:
         for flow in self._bundle.flows:
             for task in flow.tasks:
                 if task.child in flows:
-                    place = self._places.flows[flow.name].tasks[task.name]
-                    self._check_handed_over(flow, task, flows[task.child], place)
+                    spot = self._places.flows[flow.name].tasks[task.name]
+                    self._check_handed_over(flow, task, flows[task.child], spot)
 
-    def _check_handed_over(self, flow: Definition, task: Task, child: Definition, place: Place) -> None:
+    def _check_handed_over(self, flow: Definition, task: Task, child: Definition, spot: Spot) -> None:
         known = {each.name for each in child.attributes}
         for name in dict.fromkeys((*(task.inputs or ()), *(task.outputs or ()))):
             if name not in known:
                 text = (
                     f'"{name}" is not handed over: the flow "{child.name}" has no such attribute{suggest(name, known)}'
                 )
-                self._findings.warn("unknown_attribute", text, place)
+                field = "inputs" if name in (task.inputs or ()) else "outputs"
+                self._findings.warn("unknown_attribute", text, spot.at(field))
         given = {each.name for each in flow.attributes} if task.inputs is None else set(task.inputs)
         for each in child.attributes:
             if each.required and each.default is None and each.name not in given:
                 text = f'the flow "{child.name}" cannot start without "{each.name}", which is not in its IN_CONTEXT'
-                self._findings.add("missing_attribute", text, place)
+                self._findings.add("missing_attribute", text, spot.at("inputs" if "inputs" in spot.said else "child"))
 
     def check_ordering(self, ordering: Ordering) -> None:
-        place = self._places.orderings[ordering.first, ordering.second]
+        spots = self._places.orderings[ordering.first, ordering.second]
         tasks = {**self._known.tasks, **{name: flow.tasks for name, flow in self._places.flows.items()}}
-        for flow, position in ((ordering.first, 0), (ordering.second, 1)):
+        for flow, place, position in ((ordering.first, spots.first, 0), (ordering.second, spots.second, 1)):
             if flow not in tasks:
                 self._note_missing("unknown_flow", f'flow "{flow}"', place, suggest(flow, tasks))
                 continue
-            for name in dict.fromkeys(pair[position] for pair in ordering.pairs):
-                if name not in tasks[flow]:
+            for pair, at in zip(ordering.pairs, spots.pairs, strict=True):
+                if (name := pair[position]) not in tasks[flow]:
                     text = f'the flow "{flow}" has no task "{name}"{suggest(name, tasks[flow])}'
-                    self._findings.add("unknown_task", text, place)
+                    self._findings.add("unknown_task", text, at[position])
 
     def _note_missing(self, code: str, what: str, place: Place, hint: str) -> None:
         if self._is_alone:
@@ -140,11 +156,11 @@ class _Checker:
         said = {model.name: model.application for model in self._bundle.models}
         for model in self._bundle.models:
             if model.application is not None:
-                yield model.application, self._places.models[model.name]
+                yield model.application, self._places.models[model.name].at("application")
         for flow in self._bundle.flows:
             for task in flow.tasks:
                 if task.application is not None and said.get(task.model or "") != task.application:
-                    yield task.application, self._places.flows[flow.name].tasks[task.name]
+                    yield task.application, self._places.flows[flow.name].tasks[task.name].at("application")
 
 
 def _roles(flow: Definition) -> Iterator[tuple[str, str | None]]:

@@ -11,9 +11,10 @@ from mutirao.language.pdl.attribute import read_attribute
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import ATTRIBUTES, FLOW, TASK, WORKFLOW_BLOCKS
 from mutirao.language.pdl.finding import WrongError
-from mutirao.language.pdl.place import FlowPlaces
-from mutirao.language.pdl.syntax import Block, Clause, Place, SyntaxGroup, SyntaxTerm, first_token, terms
+from mutirao.language.pdl.place import FlowSpots, Spot
+from mutirao.language.pdl.syntax import Block, Clause, SyntaxGroup, SyntaxTerm, terms
 from mutirao.language.pdl.task import OFFER_FIELDS, kind_of, make_task, model_settings
+from mutirao.language.pdl.text import snake_case
 from mutirao.language.pdl.value import atoms, name_of, text_of
 from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
 from mutirao.model.name import suggest
@@ -21,9 +22,13 @@ from mutirao.model.name import suggest
 
 @dataclass(frozen=True, slots=True)
 class KnownModels:
-    """The task models that a flow may use, None for one that is wrong itself; and what to do about one that is not there."""
+    """The task models that a flow may use, None for one that is wrong itself; and what to do about one that is not there.
+
+    Those in these files have a spot.
+    """
 
     named: Mapping[str, TaskModel | None]
+    spots: Mapping[str, Spot]
     advice: str = ""
 
 
@@ -45,7 +50,7 @@ class FlowReader:
         self._tasks: dict[str, Task | None] = {}
         self._said: list[tuple[_TaskHead, Said]] = []
         self._lacks_model = False
-        self.places = FlowPlaces(desk.place(block.heading[0]))
+        self.spots = FlowSpots(desk.spot(block.heading[0]))
 
     def read(self) -> Definition | None:
         """The definition, or None if something is wrong with it: that has been noted then."""
@@ -61,14 +66,13 @@ class FlowReader:
                 self._desk.read_clause(said, self._block, entry, FLOW)
             else:
                 self._desk.misplaced(entry, self._block, (*FLOW, *WORKFLOW_BLOCKS))
+        self.spots.own.keep(said.clauses)
         self._check_names()
         is_wrong = self._lacks_model or self._desk.findings.error_count > before
         return None if is_wrong else self._define(said)
 
     def _define(self, said: Said) -> Definition | None:
         given = said.values
-        if given.get("final") is not None:
-            self.places.final = self._desk.place(first_token(next(atoms(said.clauses["final"]))))
         ends = given.get("ends") or ("quiet" if given.get("final") is None else "final")
         name = name_of(self._block.heading[0])
         try:
@@ -79,8 +83,10 @@ class FlowReader:
                 tasks=tuple(each for each in self._tasks.values() if each is not None),
             )
         except FlowError as error:
-            message = error.message.removeprefix(f'flow "{name}", ').removeprefix(f'flow "{name}": ')
-            self._desk.findings.add(error.code, message, self.places.of(error.code, error.message))
+            place, message = self.spots.of(
+                error.message.removeprefix(f'flow "{name}", ').removeprefix(f'flow "{name}": ')
+            )
+            self._desk.findings.add(error.code, message, place)
             return None
 
     # Attributes
@@ -90,18 +96,21 @@ class FlowReader:
         try:
             label = _attribute_label(entry)
             name = name_of(label)
-            self._refuse_twin("attribute", name, label, self.places.attributes)
+            spot = self._spot("attribute", name, label, self.spots.attributes)
             said = desk.said(entry, ATTRIBUTES[entry.keyword.upper()]) if isinstance(entry, Block) else Said()
+            spot.keep(said.clauses)
             self._attributes[name] = None  # known, even where its own clauses are wrong
             self._attributes[name] = read_attribute(entry.keyword, name, said.values)
         except WrongError as error:
             desk.note(error)
 
-    def _refuse_twin(self, kind: str, name: str, label: Token, places: dict[str, Place]) -> None:
-        first = places.setdefault(name, self._desk.place(label))
-        if first != self._desk.place(label):
-            text = f'the {kind} "{name}" stands in line {first.line} already; CamelCase and snake_case are one name'
+    def _spot(self, kind: str, name: str, label: Token, spots: dict[str, Spot]) -> Spot:
+        if name in spots:
+            first = spots[name].name.line
+            text = f'the {kind} "{name}" stands in line {first} already; CamelCase and snake_case are one name'
             raise WrongError("duplicate_name", text, label)
+        spots[name] = self._desk.spot(label)
+        return spots[name]
 
     # Tasks
 
@@ -110,12 +119,15 @@ class FlowReader:
         try:
             head = _task_head(block)
             name = name_of(head.name)
-            self._refuse_twin("task", name, head.name, self.places.tasks)
+            spot = self._spot("task", name, head.name, self.spots.tasks)
         except WrongError as error:
             return desk.note(error)
         said = desk.said(block, TASK)
-        if said.values.get("when") is not None:
-            self.places.conditions[name] = desk.place(first_token(next(atoms(said.clauses["when"]))))
+        spot.keep(said.clauses)
+        if head.model is not None:
+            spot.model = self._models.spots.get(text_of(head.model))
+        if head.child is not None:
+            spot.said.setdefault("child", head.child)
         self._said.append((head, said))
         self._tasks[name] = None
         try:
@@ -162,6 +174,8 @@ class FlowReader:
         for head, said in self._said:
             for at in _named_attributes(said):
                 self._look_up("unknown_attribute", "attribute", at, self._attributes)
+            for each in ("inputs", "outputs"):
+                self._refuse_twice(said.clauses[each] if said.values.get(each) else None)
             for at in _named_tasks(said):
                 self._look_up("unknown_task", "task", at, self._tasks)
             task = self._tasks[name_of(head.name)]
@@ -171,9 +185,17 @@ class FlowReader:
                 self._desk.wrong("unknown_task", text, head.name)
 
     def _look_up(self, code: str, kind: str, at: Token, known: Mapping[str, Any]) -> None:
-        name = name_of(at)
+        name = snake_case(text_of(at))
         if name not in known:
             self._desk.wrong(code, f'there is no {kind} "{text_of(at)}" in this flow{suggest(name, known)}', at)
+
+    def _refuse_twice(self, clause: Clause | None) -> None:
+        names: set[str] = set()
+        for atom in () if clause is None else atoms(clause):
+            if isinstance(atom, Token) and (name := name_of(atom)) in names:
+                self._desk.wrong("duplicate_name", f'"{text_of(atom)}" stands in this list already', atom)
+            elif isinstance(atom, Token):
+                names.add(name)
 
 
 def warn_unused(desk: Desk, said: Said, kind: str) -> None:

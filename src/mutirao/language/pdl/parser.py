@@ -170,10 +170,33 @@ def _unexpected(source: Source, token: Token, accepted: set[str]) -> Finding:
     if "SEMICOLON" in accepted:
         return Finding("pdl_syntax", f'";" is missing here, before {got}', _place_behind(source, token))
     if token.type == "$END":
+        if (inner := _block_too_deep(source.text)) is not None:
+            message = f'this {inner.upper()} stands inside of another block: is a "}}" missing before it?'
+            return Finding("pdl_syntax", message, Place(source, inner.line or 1, inner.column or 1, len(inner)))
         return Finding("pdl_syntax", 'the file ends inside of a block: "}" is missing', _place_behind(source, token))
     expected = " or ".join(_SPELLED[name] for name in sorted(accepted, key=list(_SPELLED).index))
     place = Place(source, token.line or 1, token.column or 1, len(token.partition("\n")[0]))
     return Finding("pdl_syntax", f"expected {expected}, and here is {got}{_text_over_lines(token)}", place)
+
+
+def _block_too_deep(text: str) -> Token | None:
+    """A WORKFLOW inside of anything, or a TASK inside of a TASK: before it, a block has no end."""
+    opened: list[Token] = []
+    begins: Token | None = None
+    for token in _parser().lex(text):
+        match token.type:
+            case "LBRACE" if begins is not None:
+                word = begins.upper()
+                if opened and (word == "WORKFLOW" or word == "TASK" == opened[-1].upper()):
+                    return begins
+                opened.append(begins)
+            case "RBRACE" if opened:
+                opened.pop()
+        if token.type in ("LBRACE", "RBRACE", "SEMICOLON"):
+            begins = None
+        elif begins is None:
+            begins = token
+    return None
 
 
 def _place_behind(source: Source, token: Token) -> Place:

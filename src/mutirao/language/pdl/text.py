@@ -11,6 +11,7 @@ import unicodedata
 _WORD = re.compile(r"[^\W\d]\w*(?:[.\-]\w+)*")
 _BREAK = re.compile(r"[^\S\n]*\n\s*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_PIECE = re.compile(f"{_BREAK.pattern}|{_ESCAPE.pattern}|.", re.DOTALL)
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 _NEEDS_ESCAPE = {meant: f"\\{written}" for written, meant in _ESCAPED.items()}
 # Before a capital that begins a word: levantarRequisitos, HTTPServer.
@@ -65,6 +66,14 @@ def _written(character: str) -> str:
         return character
     number = ord(character)
     return f"\\u{number:04X}" if number <= _LAST_OF_FOUR_DIGITS else f"\\U{number:08X}"
+
+
+def offset_of(token: str, character: int) -> int:
+    """Where in a token the nth character stands of the text that it stands for; or its end."""
+    if not token.startswith('"'):
+        return min(character - 1, len(token))
+    pieces = _PIECE.finditer(token, 1, len(token) - 1)
+    return next((piece.start() for number, piece in enumerate(pieces, 1) if number == character), len(token) - 1)
 
 
 def broken_lines(token: str) -> list[str]:

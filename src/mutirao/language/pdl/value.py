@@ -17,7 +17,7 @@ from mutirao.language.pdl.rule import read_rule, write_rule
 from mutirao.language.pdl.syntax import Atom, Clause, SyntaxGroup, SyntaxTerm, first_token
 from mutirao.language.pdl.text import EscapeError, label, quote, snake_case, unquote
 from mutirao.model import Limit, Policy
-from mutirao.model.name import suggest
+from mutirao.model.name import MAX_NAME, is_name, suggest
 
 REQUIRED: Any = object()
 EVERYTHING = "ALL"
@@ -75,7 +75,12 @@ def text_of(token: Token) -> str:
 
 
 def name_of(token: Token) -> str:
-    return snake_case(text_of(token))
+    """What a flow, a task or an attribute is called in the engine."""
+    name = snake_case(text_of(token))
+    if not is_name(name):
+        text = f"{quote(text_of(token))} is no name of a flow, task or attribute: that is a letter from a to z, then letters, digits and _"
+        raise WrongError("flow_invalid", f"{text}, at most {MAX_NAME} in all", token)
+    return name
 
 
 def _only(clause: Clause, *types: str) -> Token:
@@ -110,9 +115,7 @@ def _read_names(clause: Clause) -> tuple[str, ...] | None:
 
 
 def _write_names(names: tuple[str, ...] | None) -> str:
-    if names is None:
-        return EVERYTHING
-    return ", ".join(quote(name) if name.upper() == EVERYTHING else name for name in names)
+    return EVERYTHING if names is None else ", ".join(names)  # no attribute is called all: SQL keeps that word
 
 
 def _read_integer(clause: Clause) -> int:
@@ -192,7 +195,9 @@ def _read_limit(clause: Clause) -> Limit:
         match argument:
             case (Token(type="NUMBER") as number, Token(type="WORD") as word, *rest):
                 field = _LIMITS.get(keyword(word))
-                if field is None or field in given or (field == "each") != (len(rest) == 1):
+                if field is None:
+                    raise WrongError("pdl_syntax", f'there is no limit "{word}"{suggest(keyword(word), _LIMITS)}', word)
+                if field in given or (field == "each") != (len(rest) == 1):
                     raise _MisfitError
                 given[field] = _limit_number(field, number)
                 if isinstance(rest[0] if rest else None, SyntaxTerm | SyntaxGroup):
@@ -273,5 +278,10 @@ POLICY = Kind(
     empty=Policy(),
     words=frozenset(_POLICIES),
 )
-LIMIT = Kind("such as 5 AT_ONCE, 2.5 PER_SECOND, 1 PER customer", _read_limit, _write_limit, words=frozenset(_LIMITS))
+LIMIT = Kind(
+    "numbers with what they limit, such as 5 AT_ONCE, 2.5 PER_SECOND, 1 PER customer",
+    _read_limit,
+    _write_limit,
+    words=frozenset(_LIMITS),
+)
 RULE = Kind("a rule, such as and(Book -> SUCCEEDED, Pay -> FAILED)", _read_rule, write_rule)

@@ -1,20 +1,31 @@
 """The library: task models, applications and orderings that flows share; and the process language that defines them."""
 
 import asyncio
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from mutirao.database.library import LibraryRecord
-from mutirao.language.pdl import Bundle, Finding, PdlError, Reading, Source, check_size, examine, format_text, to_pdl
+from mutirao.errors import FlowError
+from mutirao.language.pdl import (
+    Bundle,
+    Finding,
+    PdlError,
+    Reading,
+    Source,
+    check_size,
+    examine,
+    format_text,
+    to_pdl,
+    with_creator,
+)
+from mutirao.model import Inventory
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.problem import named_by_address
 from mutirao.server.route.parts import FlowName, Sent, Text, routes
 from mutirao.server.routing import creates
-from mutirao.server.who import Who
 
 router = routes("library", "")
 
@@ -97,17 +108,29 @@ async def drop_ordering(who: Administrator, first: EntryName, second: EntryName)
 @creates
 async def apply_pdl(who: Administrator, body: ApplyPdl) -> Response:
     """Put all that a text defines in place, or nothing of it."""
-    reading = await _read(who, body)
+    inventory = await who.engine.library.inventory()
+    reading = await _read(inventory, body)
     if reading.findings.errors:
         raise _refusal(reading.findings.errors)
-    versions = await who.engine.library.apply(_created_by(reading.bundle, body.creator), sources=reading.texts)
+    bundle = with_creator(reading.bundle, body.creator, inventory)
+    try:
+        versions = await who.engine.library.apply(bundle, sources=reading.texts)
+    except FlowError as error:
+        reading.note(error)
+        raise _refusal(reading.findings.errors) from error
     return answer({"flows": versions, "findings": [_told(each) for each in reading.findings.warnings]}, status=201)
 
 
 @router.post("/pdl/check", response_model=Checked)
 async def check_pdl(who: Administrator, body: Pdl) -> Response:
     """Say what is wrong with a text, all of it, with its place. Nothing is changed."""
-    found = (await _read(who, body)).findings
+    reading = await _read(await who.engine.library.inventory(), body)
+    if not reading.findings.errors:
+        try:
+            await who.engine.library.apply(reading.bundle, is_trial=True)
+        except FlowError as error:
+            reading.note(error)
+    found = reading.findings
     return answer({"ok": not found.errors, "findings": [_told(each) for each in (*found.errors, *found.warnings)]})
 
 
@@ -128,25 +151,15 @@ async def flow_as_pdl(who: SignedIn, flow: FlowName) -> Response:
     return answer({"text": to_pdl(Bundle(flows=(definition,)))})
 
 
-async def _read(who: Who, body: Pdl) -> Reading:
+async def _read(inventory: Inventory, body: Pdl) -> Reading:
     """Reading takes its time, so it is not done where everybody waits for it."""
     check_size(body.name, len(body.text.encode()))
-    inventory = await who.engine.library.inventory()
     return await asyncio.to_thread(examine, [Source(body.name, body.text)], inventory)
-
-
-def _created_by(bundle: Bundle, creator: str | None) -> Bundle:
-    if creator is None:
-        return bundle
-    return replace(bundle, flows=tuple(replace(flow, creator=flow.creator or creator) for flow in bundle.flows))
 
 
 def _refusal(findings: Any) -> PdlError:
     error = PdlError(findings)
-    error.details["errors"] = [
-        {"where": f"body.text:{each.place.line}:{each.place.column}", "detail": f"{each.code}: {each.message}"}
-        for each in findings
-    ]
+    error.details["findings"] = [_told(each) for each in findings]
     return error
 
 
