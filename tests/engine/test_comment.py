@@ -76,7 +76,7 @@ async def test_filters_are_saved_renamed_and_dropped_by_each_person(desk: Desk) 
     await lists.save_filter(first, "urgent", urgent)
     await lists.save_filter(first, "a 'quoted' name", ItemFilter(priority=3))
     await lists.save_filter(second, "urgent", ItemFilter(status="ready"))
-    saved = {each.name: ItemFilter.of(each.filter) for each in await lists.filters(first)}
+    saved = {each.name: each.filter for each in await lists.filters(first)}
     assert saved == {"urgent": urgent, "a 'quoted' name": ItemFilter(priority=3)}
     await lists.page(first, saved["urgent"])
     async with refused("filter_exists"):
@@ -84,13 +84,19 @@ async def test_filters_are_saved_renamed_and_dropped_by_each_person(desk: Desk) 
     await lists.rename_filter(first, "urgent", "hurry")
     await lists.drop_filter(first, "a 'quoted' name")
     assert [each.name for each in await lists.filters(first)] == ["hurry"]
-    assert [each.filter for each in await lists.filters(second)] == [ItemFilter(status="ready").document()]
+    assert [each.filter for each in await lists.filters(second)] == [ItemFilter(status="ready")]
     for act in (lists.drop_filter(first, "urgent"), lists.rename_filter(first, "urgent", "x")):
         async with refused("unknown_filter"):
             await act
     for name in ("", " x", "two\nlines", "x" * 101):
         async with refused("wrong_call"):
             await lists.save_filter(first, name, urgent)
+    for wrong, code in (
+        (ItemFilter(attributes={"pages": 3}), "not_searchable"),
+        (ItemFilter(flow="lettre"), "unknown_flow"),
+    ):
+        async with refused(code):
+            await lists.save_filter(first, "wrong", wrong)
 
 
 async def test_sql_and_python_know_the_same_filters(desk: Desk) -> None:

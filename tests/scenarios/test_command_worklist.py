@@ -125,3 +125,27 @@ def test_an_item_is_given_more_time(url: str) -> None:
         mutirao("worklist", "extend", first, "--in", "3d", "--as", "clerk_1", "--database", url), "forbidden"
     )
     assert_refused(mutirao("worklist", "extend", first, "--as", "manager", "--database", url), "usage", 2)
+
+
+def test_filters_are_saved_used_and_removed(url: str) -> None:
+    first, second = items(url, "clerk_1")
+    where = ("--where", "topic=roads", "--sort", "deadline")
+    assert items(url, "clerk_1", *where, "--save", "roads") == [second]
+    assert items(url, "clerk_1", "--filter", "roads") == [second]
+    assert items(url, "clerk_1", "--filter", "roads", "--where", "topic=tax") == [first]
+    listed = mutirao("worklist", "filter", "list", "--as", "clerk_1", "--database", url).stdout
+    assert "roads" in listed
+    assert "sort deadline" in listed
+    [saved] = answer("worklist", "filter", "list", "--as", "clerk_1", "--database", url)
+    assert saved["filter"]["attributes"] == {"topic": "roads"}
+    mutirao("worklist", "filter", "rename", "roads", "my roads", "--as", "clerk_1", "--database", url)
+    assert_refused(
+        mutirao("worklist", "list", "--as", "clerk_1", "--filter", "roads", "--database", url), "unknown_filter"
+    )
+    taken = answer("worklist", "next", "--as", "clerk_1", "--filter", "my roads", "--database", url)
+    assert taken["job"] == second
+    said = mutirao("worklist", "filter", "remove", "my roads", "--as", "clerk_1", "--database", url)
+    assert said.stdout == "Filter my roads is removed.\n"
+    assert "No filters." in mutirao("worklist", "filter", "list", "--as", "clerk_1", "--database", url).stdout
+    for words, code in ((("--where", "answer=x", "--save", "x"), "not_searchable"), (("--sort", "up"), "wrong_call")):
+        assert_refused(mutirao("worklist", "list", "--as", "clerk_1", *words, "--database", url), code)

@@ -151,9 +151,12 @@ async def test_comments_and_filters_are_kept(site18: Site) -> None:
     await clerk.comments.remove(comment)
     async with refused("unknown_comment", 404):
         await clerk.comments.remove(comment)
-    await clerk.worklist.save_filter("urgent", ItemFilter(priority=5))
+    urgent = ItemFilter(priority=5, due_before=datetime(2031, 12, 24, tzinfo=UTC), attributes={"city": "Recife"})
+    await clerk.worklist.save_filter("urgent", urgent)
     await clerk.worklist.rename_filter("urgent", "very urgent")
-    assert [each.name for each in await clerk.worklist.filters()] == ["very urgent"]
+    assert [(each.name, each.filter) for each in await clerk.worklist.filters()] == [("very urgent", urgent)]
+    async with refused("not_searchable", 422):
+        await clerk.worklist.save_filter("rich", ItemFilter(attributes={"amount": 1.5}))
     await clerk.worklist.drop_filter("very urgent")
     async with refused("unknown_filter", 404):
         await clerk.worklist.drop_filter("very urgent")

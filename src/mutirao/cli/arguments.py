@@ -9,7 +9,7 @@ Assignments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ATTR=VALUE",
-        help="By the attribute's type: stage=new, price=9.90, due=2031-12-24. As JSON with := such as hotel:=null",
+        help="By the attribute's type: stage=new, price=9.90, due=2031-12-24, plan=@plan.pdf. As JSON: hotel:=null",
     ),
 ]
 

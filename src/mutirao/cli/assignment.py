@@ -2,7 +2,7 @@
 
 stage=new  nights=3  price=9.90  paid=true  due=2031-12-24  at=2031-12-24T18:00:00Z  lines=["a", "b"]
 hotel:=null                 after := stands JSON, which can also say null
-
+plan=@plan.pdf              a file on this disk: file.py sends it
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,7 @@ _HINTS: dict[AttributeType, str] = {
     "number": "write it as 9.90",
     "boolean": "write true or false",
     "json": 'write it as JSON, such as {"a": 1}',
+    "file": "write it as @plan.pdf, with the path of the file",
 }
 
 

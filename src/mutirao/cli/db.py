@@ -16,7 +16,7 @@ from mutirao.cli import render
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, counted, human_size, print_json, progress
+from mutirao.cli.output import console, counted, print_json, progress
 from mutirao.cli.usage import Group
 from mutirao.database import backup as files
 from mutirao.database import migrate, overview
@@ -134,7 +134,7 @@ def backup(
     with resolve(database, must_exist=True) as url, _reporting("Saving") as report:
         size = asyncio.run(files.backup(url, file, force=force, report=report))
         others = asyncio.run(files.left_out(url))
-    console.print(f"Saved to {file} ({human_size(size)}).", highlight=False)
+    console.print(f"Saved to {file} ({render.size(size)}).", highlight=False)
     if others:
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
         whole = calling(database)("db url")
@@ -216,7 +216,7 @@ def _facts(where: str, url: str, found: overview.Overview) -> Any:
             "where": where,
             "url": without_password(url),
             "role": found.role,
-            "size": human_size(found.bytes),
+            "size": render.size(found.bytes),
             "schema": _schema(found),
             **({"problem": found.problem} if found.problem else {"pending": ", ".join(found.pending) or "nothing"}),
         }
@@ -237,9 +237,9 @@ def _sizes(tables: Sequence[overview.TableSize]) -> Listing:
     listing = Listing("table", "rows", "size", numbers=("rows", "size"))
     known = {each.name: each for each in tables}
     for table in (known.pop(name) for name in _MAIN_TABLES if name in known):
-        listing.add_row(table.name, _rows(table), human_size(table.bytes))
+        listing.add_row(table.name, _rows(table), render.size(table.bytes))
     if known:
-        size = human_size(sum(each.bytes for each in known.values()))
+        size = render.size(sum(each.bytes for each in known.values()))
         listing.add_row(f"and {counted(len(known), 'small one')} of the engine's", "", size)
     return listing
 

@@ -14,7 +14,7 @@ from mutirao.cli.listing import Listing
 from mutirao.cli.measure import read_size
 from mutirao.cli.migrate import migrate
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, human_size, print_json
+from mutirao.cli.output import console, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.cli.verdict import Verdict, judge
@@ -142,7 +142,7 @@ def size(
     if state is None and change is None and trace is None:
         raise RequestError("wrong_call", "nothing to set: give --state SIZE, --change SIZE, --trace ROWS, or several")
     limits = {what: read_size(given) for what, given in (("state", state), ("change", change)) if given is not None}
-    told = [f"a {what} of at most {human_size(bytes_)}" for what, bytes_ in limits.items()]
+    told = [f"a {what} of at most {render.size(bytes_)}" for what, bytes_ in limits.items()]
     if trace is not None:
         limits["trace"] = trace
         told.append(f"a trace of at most {trace:,} rows")

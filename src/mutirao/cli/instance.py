@@ -1,44 +1,44 @@
 """`mutirao instance`: start, look at and steer instances."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from mutirao.cli import render, steer
-from mutirao.cli.arguments import After, Assignments, At, FlowOption, InstanceId
-from mutirao.cli.assignment import read_assignments, search_text
+from mutirao.cli import charge, file, render, steer
+from mutirao.cli.arguments import FlowOption, InstanceId
+from mutirao.cli.assignment import search_text
 from mutirao.cli.invocation import calling
 from mutirao.cli.job import jobs_of_instance
 from mutirao.cli.listing import Listing
-from mutirao.cli.measure import read_due
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, counted, counting, print_json
+from mutirao.cli.output import console, counted, print_json
 from mutirao.cli.reason import ways_out
 from mutirao.cli.session import visit
+from mutirao.cli.start import start
 from mutirao.cli.story import story_table
-from mutirao.cli.usage import Group
+from mutirao.cli.usage import Group, misuse
+from mutirao.cli.worklist_page import print_said
 from mutirao.database.engine import Engine
+from mutirao.database.item import Attachment, Comment
 from mutirao.database.record import Instance, JobRecord, TraceRow
-from mutirao.database.start import BATCH
 from mutirao.database.story import Event, in_words, tell
 from mutirao.errors import RequestError
 from mutirao.model import Definition
 
 app = typer.Typer(cls=Group, add_completion=False, help="Runs of flows. Example: mutirao instance list")
+app.command()(start)
 
 _LAST_ROWS = 6
 _MOST_ROWS = 200
-_AT_ONCE = 2 * BATCH  # the engine starts two batches side by side
 
 
 @dataclass(frozen=True)
 class Told:
-    """An instance with what happened to it."""
+    """An instance with what happened to it, and what was said and kept."""
 
     instance: Instance
     definition: Definition
@@ -46,54 +46,6 @@ class Told:
 
     def events(self) -> list[Event]:
         return tell(self.trace, self.definition)
-
-
-@app.command()
-def start(
-    flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
-    values: Assignments = None,
-    count: Annotated[int, typer.Option("--count", min=1, help="How many, all alike.")] = 1,
-    priority: Annotated[int, typer.Option("--priority", min=-1_000_000, max=1_000_000, help="Higher goes first.")] = 0,
-    key: Annotated[
-        str | None, typer.Option("--key", help="What you call it. A key that has an instance starts none.")
-    ] = None,
-    at: At = None,
-    after: After = None,
-    database: Database = None,
-    json: Json = False,
-) -> None:
-    """Start an instance of a flow, or many; now or later. Attributes not given have their defaults.
-
-    Example: mutirao instance start travel destination=Lisbon --count 10
-    """
-    if key is not None and count > 1:
-        raise RequestError("wrong_call", "one key is one instance: leave --count out")
-    due_at = read_due(at, after)
-    keys = None if key is None else [key]
-
-    async def begin(engine: Engine) -> tuple[list[int], Instance | None]:
-        state = read_assignments(await engine.definition(flow), values)
-        if key is not None and (found := await engine.keyed(flow, key)):
-            return [found.id], found
-        started: list[int] = []
-        with counting("Starting", count, quiet=json) as advance:
-            for portion in _portions(count):
-                started += await engine.start_named(
-                    flow, repeat(state, portion), priority=priority, keys=keys, at=due_at
-                )
-                advance(portion)
-        return started, None
-
-    started, found = visit(database, begin)
-    if json:
-        return print_json({"flow": flow, "instances": started, "started": found is None})
-    if found is not None:
-        line = f"Key {key} of {flow} is instance {found.id} already, {found.status}."
-        return console.print(line, markup=False, highlight=False)
-    which = f"instance {started[0]}" if count == 1 else f"{count:,} instances, {started[0]} to {started[-1]},"
-    named = "" if key is None else f", key {key}"
-    when = "Started" if due_at is None else f"To start {render.moment_to_come(due_at)}:"
-    return console.print(f"{when} {which} of {flow}{named}.", markup=False, highlight=False)
 
 
 @app.command("list")
@@ -107,6 +59,9 @@ def list_instances(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 20,
     before: Annotated[int | None, typer.Option("--before", metavar="ID", help="Only older ones than this.")] = None,
+    person: Annotated[
+        str | None, typer.Option("--as", metavar="PERSON", help="Only what this person has had to do with.")
+    ] = None,
     database: Database = None,
     json: Json = False,
 ) -> None:
@@ -114,6 +69,8 @@ def list_instances(
 
     Example: mutirao instance list --flow travel --status open.exception
     """
+    if person is not None and where is not None:
+        raise misuse("--where goes without --as: it looks at all instances of a flow")
 
     async def look(engine: Engine) -> tuple[list[Instance], dict[tuple[str, int], Definition]]:
         wanted = None
@@ -121,7 +78,11 @@ def list_instances(
             if flow is None:
                 raise RequestError("wrong_call", "--where needs --flow: an attribute belongs to a flow")
             wanted = search_text(await engine.definition(flow), where)
-        found = await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
+        if person is None:
+            found = await engine.instances(flow, status=status, where=wanted, before=before, limit=limit)
+        else:
+            seen = engine.seen_by(await engine.persons.number(person))
+            found = await seen.instances(flow, status=status, before=before, limit=limit)
         versions = {(each.flow, each.version) for each in found}
         return found, {each: await engine.definition(*each) for each in versions}
 
@@ -143,13 +104,16 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     Example: mutirao instance show 17
     """
 
-    async def look(engine: Engine) -> tuple[Told, list[JobRecord]]:
-        return await _told(engine, instance), await engine.jobs(instance)
+    async def look(engine: Engine) -> tuple[Told, list[JobRecord], list[Comment], list[Attachment]]:
+        comments = await engine.worklists.comments(None, instance, limit=1000)
+        attachments = await engine.worklists.attachments(None, instance, limit=1000)
+        return await _told(engine, instance), await engine.jobs(instance), comments, attachments
 
-    told, jobs = visit(database, look, must_exist=True)
+    told, jobs, comments, attachments = visit(database, look, must_exist=True)
     found = told.instance
     if json:
-        return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:]})
+        said = {"comments": comments, "attachments": attachments}
+        return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:], **said})
     state = render.visible(found.state, told.definition)
     console.print(_facts(found))
     _print_section("State", render.facts({name: render.value(given) for name, given in state.items()}))
@@ -157,6 +121,7 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
         _print_section("Why it is an exception", _reasons(found, state))
     if jobs:
         _print_section("Jobs", jobs_of_instance(jobs))
+    print_said(comments, attachments)
     _print_section("What happened last", story_table(told.events()[-_LAST_ROWS:], found.started_at))
     if ways := ways_out(found):
         call, width = calling(database), max(len(way.does) for way in ways)
@@ -195,11 +160,9 @@ def trace(
 app.command("set")(steer.set_attributes)
 for each in (steer.repair, steer.cancel, steer.suspend, steer.resume):
     app.command()(each)
-
-
-def _portions(count: int) -> Iterator[int]:
-    for begun in range(0, count, _AT_ONCE):
-        yield min(_AT_ONCE, count - begun)
+app.command("hand-over")(charge.hand_over)
+app.command()(charge.comment)
+app.command("file")(file.fetch)
 
 
 async def _told(engine: Engine, instance: int) -> Told:
@@ -220,7 +183,7 @@ def _listing(found: Sequence[Instance], definitions: Mapping[tuple[str, int], De
         listing.add_row(
             str(each.id),
             each.flow,
-            render.status(each.status),
+            render.status(each.status, each.hold),
             "not yet" if each.due_at else render.ago(each.started_at),
             about,
         )
@@ -231,7 +194,7 @@ def _facts(found: Instance) -> Any:
     took = f", took {render.span(found.closed_at - found.started_at)}" if found.closed_at else ""
     rows: dict[str, Any] = {
         "instance": f"{found.id} of {found.flow}, version {found.version}",
-        "status": render.status(found.status),
+        "status": render.status(found.status, found.hold),
         **(
             {"starts": render.moment_to_come(found.due_at), "made": render.moment(found.started_at)}
             if found.due_at
@@ -240,6 +203,8 @@ def _facts(found: Instance) -> Any:
     }
     if found.key:
         rows["key"] = found.key
+    if found.in_charge:
+        rows["in charge"] = found.in_charge
     if found.priority:
         rows["priority"] = found.priority
     if found.parent:

@@ -22,7 +22,7 @@ from mutirao.cli.arguments import (
     Where,
     Yes,
 )
-from mutirao.cli.assignment import read_assignments
+from mutirao.cli.file import read_change
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.many import Order, carry_out, choose
@@ -163,7 +163,7 @@ def skip(
 
     async def act(engine: Engine, found: JobRecord) -> None:
         instance = await engine.instance(found.instance)
-        change = read_assignments(await engine.definition(instance.flow, instance.version), values)
+        change = await read_change(engine, await engine.definition(instance.flow, instance.version), values)
         await engine.skip(found.id, change, reason=reason)
 
     for job in jobs or ():
@@ -181,7 +181,7 @@ def skip(
     )
 
     async def all_of_them(engine: Engine) -> None:
-        change = read_assignments(await engine.definition(flow), values)
+        change = await read_change(engine, await engine.definition(flow), values)
         await carry_out(engine, Order("skip", chosen, change, reason), calling(database), yes=yes)
 
     return visit(database, all_of_them, must_exist=True)
@@ -239,12 +239,25 @@ def _about(job: JobRecord) -> str:
         return "; ".join(_reasons(job))
     error = render.error(_error(job, "error", "code"))
     match job.status:
+        case "ready" | "running" | "held" if job.role is not None:
+            return _item(job)
         case "running":
-            return f"at {job.worker}, leased until {render.moment(job.lease_until)}"
+            return f"at {_worker(job)}" if job.child is None else f"instance {job.child} does it"
         case "waiting":
             return f"again at {render.moment(job.due_at)}: {error}" if error else f"due at {render.moment(job.due_at)}"
         case _:
             return error
+
+
+def _worker(job: JobRecord) -> str:
+    leased = "" if job.lease_until is None else f", leased until {render.moment(job.lease_until)}"
+    return f"{job.worker}{leased}"
+
+
+def _item(job: JobRecord) -> str:
+    """Whom a work item is for, or who has it; and by when."""
+    who = f"for {job.role}" if job.holder is None else f"held by {job.holder}, of {job.role}"
+    return who if job.finish_by is None else f"{who}, due {render.moment(job.finish_by)}"
 
 
 def _error(job: JobRecord, *keys: str) -> str:
@@ -271,8 +284,12 @@ def _facts(job: JobRecord) -> Any:
         "since": render.moment(job.since),
         "failures": job.failures,
     }
-    if job.status == "running":
-        rows["worker"] = f"{job.worker}, attempt {job.attempt}, leased until {render.moment(job.lease_until)}"
+    if job.role is not None:
+        rows["work item"] = _item(job)
+    elif job.child is not None:
+        rows["done by"] = f"instance {job.child}"
+    elif job.status == "running":
+        rows["worker"] = f"{_worker(job)}, attempt {job.attempt}"
     if job.due_at is not None:
         rows["tried again"] = render.moment(job.due_at)
     if job.priority:

@@ -40,12 +40,3 @@ def counting(what: str, total: int | None, *, quiet: bool = False) -> Iterator[C
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Such as `1 job` or `1,204 jobs`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
-
-
-def human_size(size: float) -> str:
-    """Such as `8.4 MB`."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:  # noqa: PLR2004 kilo
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -37,7 +37,7 @@ def ways_out(instance: Instance) -> list[Way]:
 def standing(instance: Instance, before: Instance, call: Invocation) -> Text:
     """How it stands after somebody did something, for the end of a sentence; and what to do if that was not enough."""
     if instance.status != EXCEPTION:
-        return Text("is ").append_text(render.status(instance.status)).append(".")
+        return Text("is ").append_text(render.status(instance.status, instance.hold)).append(".")
     still = "still " if before.status == EXCEPTION else ""
     why = ", ".join(_coded(reason, instance.state) for reason in instance.reasons or ())
     way = ways_out(instance)[0]

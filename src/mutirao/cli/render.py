@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mutirao.model.wording import error, shortened, span, state, value, visible
+from mutirao.model.wording import error, shortened, size, span, state, value, visible
 
 __all__ = [
     "GAP",
@@ -20,6 +20,7 @@ __all__ = [
     "moment_to_come",
     "one_line",
     "shortened",
+    "size",
     "span",
     "state",
     "status",
@@ -69,8 +70,10 @@ def facts(rows: Mapping[str, Any]) -> Table:
     return made
 
 
-def status(word: str) -> Text:
-    return Text(word, _COLOURS.get(word, ""))
+def status(word: str, hold: str | None = None) -> Text:
+    """What holds an instance is told where its status does not: it is cancelled, but something of it still runs."""
+    found = Text(word, _COLOURS.get(word, ""))
+    return found.append(", being cancelled", "magenta") if hold == "cancelled" else found
 
 
 def writer(name: str) -> str:

@@ -19,7 +19,7 @@ from mutirao.cli.arguments import (
     Where,
     Yes,
 )
-from mutirao.cli.assignment import read_assignments
+from mutirao.cli.file import read_change
 from mutirao.cli.invocation import calling
 from mutirao.cli.many import Order, carry_out, choose
 from mutirao.cli.options import Database
@@ -243,11 +243,11 @@ def _steer(database: str | None, order: Order, one: Act, *, values: list[str] | 
 
 async def _change(engine: Engine, instance: int, values: list[str]) -> dict[str, Any]:
     found = await engine.instance(instance)
-    return read_assignments(await engine.definition(found.flow, found.version), values)
+    return await read_change(engine, await engine.definition(found.flow, found.version), values)
 
 
 async def _common_change(engine: Engine, chosen: Filter, values: list[str]) -> dict[str, Any]:
     """Read by the flow that was named, or by that of the first instance."""
     if chosen.flow is None:
         return await _change(engine, (chosen.ids or (0,))[0], values)
-    return read_assignments(await engine.definition(chosen.flow, chosen.version), values)
+    return await read_change(engine, await engine.definition(chosen.flow, chosen.version), values)

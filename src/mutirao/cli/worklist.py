@@ -1,52 +1,46 @@
 """`mutirao worklist`: what a person may do and holds. Whoever runs the command acts for the person named with --as."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from mutirao.cli import render, worklist_page
+from mutirao.cli import render, worklist_filter, worklist_page
+from mutirao.cli.acting import Person, act_as
 from mutirao.cli.arguments import Assignments
-from mutirao.cli.assignment import read_assignments
+from mutirao.cli.file import read_change
 from mutirao.cli.measure import read_due, read_moment
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
-from mutirao.cli.session import visit
 from mutirao.cli.usage import Group, misuse
+from mutirao.cli.worklist_filter import UseFilter, choose_items, read_pairs
 from mutirao.database.engine import Engine
-from mutirao.database.item import ItemCount, ItemFilter, ItemPage, ItemView, Taken
+from mutirao.database.item import ItemCount, ItemPage, ItemView, Taken
 from mutirao.errors import RequestError
 
 app = typer.Typer(cls=Group, add_completion=False, help="What persons do. Example: mutirao worklist list --as clerk_1")
+app.add_typer(worklist_filter.app, name="filter")
 
-R = TypeVar("R")
-
-Person = Annotated[str, typer.Option("--as", metavar="PERSON", help="For whom: their name.")]
 Job = Annotated[int, typer.Argument(metavar="ITEM", help="The number of the work item.")]
 Recipient = Annotated[str, typer.Argument(metavar="PERSON", help="The person's name.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the trace.")]
 Flow = Annotated[str | None, typer.Option("--flow", metavar="FLOW", help="Only of this flow.")]
-Sort = Annotated[str, typer.Option("--sort", help="arrival, priority, deadline, size or hand.")]
+Sort = Annotated[str | None, typer.Option("--sort", help="arrival (the default), priority, deadline, size or hand.")]
 Descending = Annotated[bool, typer.Option("--descending", help="The other way round.")]
 Lock = Annotated[bool, typer.Option("--lock", help="To do it away from the engine.")]
-
-
-def act_as(database: str | None, person: str, act: Callable[[Engine, int], Awaitable[R]]) -> R:
-    async def acting(engine: Engine) -> R:
-        return await act(engine, await engine.persons.number(person))
-
-    return visit(database, acting, must_exist=True)
 
 
 @app.command("list")
 def list_items(
     person: Person,
-    sort: Sort = "arrival",
+    sort: Sort = None,
     descending: Descending = False,
-    status: Annotated[str, typer.Option("--status", help="ready, running (held by them) or all.")] = "all",
+    status: Annotated[str | None, typer.Option("--status", help="ready, running (held by them) or all.")] = None,
     flow: Flow = None,
+    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")] = None,
+    instance: Annotated[int | None, typer.Option("--instance", metavar="ID", help="Only of this instance.")] = None,
+    priority: Annotated[int | None, typer.Option("--priority", metavar="N", help="Of this priority or more.")] = None,
     role: Annotated[str | None, typer.Option("--role", metavar="ROLE", help="Only for this role.")] = None,
     text: Annotated[str | None, typer.Option("--search", metavar="TEXT", help="In names, descriptions, keys.")] = None,
     where: Annotated[
@@ -54,6 +48,8 @@ def list_items(
     ] = None,
     due_before: Annotated[str | None, typer.Option("--due-before", metavar="TIME", help="Such as 2027-01-31.")] = None,
     overdue: Annotated[bool, typer.Option("--overdue", help="Only what should have been done.")] = False,
+    saved: UseFilter = None,
+    save: Annotated[str | None, typer.Option("--save", metavar="NAME", help="Keep this filter by a name.")] = None,
     after: Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="The next page.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="So many at most.")] = 50,
     database: Database = None,
@@ -62,20 +58,28 @@ def list_items(
     """List what a person may do and holds.
 
     Example: mutirao worklist list --as clerk_1 --sort deadline --status ready
+
+    Kept, and again: mutirao worklist list --as clerk_1 --overdue --save late; mutirao worklist list --as clerk_1 --filter late
     """
-    chosen = ItemFilter(
-        sort=sort,  # type: ignore[arg-type] # SQL refuses what is none
-        descending=descending,
-        status=status,  # type: ignore[arg-type]
-        flow=flow,
-        role=role,
-        text=text,
-        attributes=dict(_pair(each) for each in where or ()),
-        due_before=None if due_before is None else read_moment(due_before),
-        overdue=overdue,
-    )
+    given = {
+        "sort": sort,
+        "descending": descending,
+        "status": status,
+        "flow": flow,
+        "task": task,
+        "role": role,
+        "instance": instance,
+        "priority": priority,
+        "text": text,
+        "attributes": read_pairs(where),
+        "due_before": None if due_before is None else read_moment(due_before),
+        "overdue": overdue,
+    }
 
     async def look(engine: Engine, actor: int) -> tuple[ItemPage, list[ItemCount]]:
+        chosen = await choose_items(engine, actor, saved, given)
+        if save is not None:
+            await engine.worklists.save_filter(actor, save, chosen)
         page = await engine.worklists.page(actor, chosen, after=after, limit=limit)
         return page, await engine.worklists.counts(actor)
 
@@ -108,9 +112,10 @@ def select(job: Job, person: Person, lock: Lock = False, database: Database = No
 @app.command("next")
 def take_next(
     person: Person,
-    sort: Sort = "arrival",
+    sort: Sort = None,
     descending: Descending = False,
     flow: Flow = None,
+    saved: UseFilter = None,
     lock: Lock = False,
     database: Database = None,
     json: Json = False,
@@ -119,9 +124,13 @@ def take_next(
 
     Example: mutirao worklist next --as clerk_1 --sort priority
     """
-    chosen = ItemFilter(sort=sort, descending=descending, flow=flow)  # type: ignore[arg-type]
-    taken = act_as(database, person, lambda engine, actor: engine.worklists.next(actor, chosen, lock=lock))
-    _print_taken(taken, person, json=json)
+
+    async def act(engine: Engine, actor: int) -> Taken | None:
+        given = {"sort": sort, "descending": descending, "flow": flow}
+        chosen = await choose_items(engine, actor, saved, given)
+        return await engine.worklists.next(actor, chosen, lock=lock)
+
+    _print_taken(act_as(database, person, act), person, json=json)
 
 
 @app.command("lock")
@@ -145,15 +154,16 @@ def give_back(job: Job, person: Person, reason: Reason = None, database: Databas
 
 @app.command()
 def finish(job: Job, person: Person, values: Assignments = None, database: Database = None) -> None:
-    """Finish an item with what it writes.
+    """Finish an item with what it writes; photo=@desk.jpg sends a file.
 
     Example: mutirao worklist finish 12 approved=true --as clerk_1
     """
 
     async def act(engine: Engine, actor: int) -> str:
         view = await _held(engine, actor, job)
-        definition = await engine.definition(view.item.flow)
-        return await engine.worklists.finish(actor, job, view.item.attempt or 0, read_assignments(definition, values))
+        version = (await engine.instance(view.item.instance)).version
+        change = await read_change(engine, await engine.definition(view.item.flow, version), values, actor)
+        return await engine.worklists.finish(actor, job, view.item.attempt or 0, change)
 
     parked = act_as(database, person, act) == "parked"
     console.print(Text(f"Item {job} is done{', and is written when other jobs have ended' if parked else ''}."))
@@ -275,13 +285,6 @@ async def _held(engine: Engine, actor: int, job: int) -> ItemView:
     if view.item.attempt is None:
         raise RequestError("item_not_held", f"they do not hold work item {job}: mutirao worklist select {job}")
     return view
-
-
-def _pair(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
-    if not equals:
-        raise misuse(f'--where is ATTR=VALUE: got "{given}"')
-    return name, value
 
 
 def _print_taken(taken: Taken | None, person: str, *, json: bool) -> None:

@@ -1,5 +1,6 @@
 """How `mutirao worklist` shows items: as a list, and one in full."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -7,8 +8,9 @@ from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.listing import Listing
-from mutirao.cli.output import console, counted, human_size
-from mutirao.database.item import Item, ItemCount, ItemPage, ItemView
+from mutirao.cli.output import console, counted
+from mutirao.database.item import Attachment, Comment, Item, ItemCount, ItemPage, ItemView
+from mutirao.database.story import told
 
 
 def print_page(page: ItemPage, counts: list[ItemCount]) -> None:
@@ -41,13 +43,28 @@ def print_item(view: ItemView) -> None:
     rows["given"] = render.state(view.inputs) or "nothing"
     rows["writes"] = ", ".join(f"{each.name} ({each.type})" for each in view.outputs) or "nothing"
     console.print(render.facts(rows))
-    said = [(each.at, each.author, each.text) for each in view.comments]
-    done = [(each.at, each.writer, each.kind) for each in view.story]
-    for title, lines in (("Comments", said), ("Story", done)):
-        if lines:
-            console.print(f"\n[bold]{title}[/bold]")
-        for at, who, what in lines:
-            console.print(Text(f"  {_moment(at)}  {who}: {what}"), highlight=False)
+    print_said(view.comments, view.attachments)
+    done = [f"{_moment(each.at)}  {each.writer}: {told(each.kind, item.task, each.note)}" for each in view.story]
+    _print_lines("Story", done)
+
+
+def print_said(comments: Sequence[Comment], attachments: Sequence[Attachment]) -> None:
+    """What was said about an instance or an item, and what came too late for it."""
+    _print_lines("Comments", [f"{_moment(each.at)}  {each.author}: {each.text}" for each in comments])
+    _print_lines("Attachments", [f"{each.id}  {_moment(each.at)}  {_late(each)}" for each in attachments])
+
+
+def _late(attachment: Attachment) -> str:
+    content = attachment.content
+    said = render.state(content.get("change") or {}) or str(content.get("error") or "")
+    return f"{attachment.person or 'somebody'}, too late: {said}"
+
+
+def _print_lines(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        console.print(f"\n[bold]{title}[/bold]")
+    for line in lines:
+        console.print(Text(f"  {line}"), highlight=False)
 
 
 def _listing(items: list[Item]) -> Listing:
@@ -64,7 +81,7 @@ def _listing(items: list[Item]) -> Listing:
             _status(each),
             str(each.priority),
             _moment(each.finish_by),
-            human_size(each.size),
+            render.size(each.size),
             _moment(each.arrived_at),
         )
     return listing

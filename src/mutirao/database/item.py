@@ -172,6 +172,8 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class SavedFilter:
+    """What a person wants to see again and again, and what they call it."""
+
     name: str
-    filter: dict[str, Any]
+    filter: ItemFilter
     saved_at: datetime

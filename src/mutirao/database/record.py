@@ -36,7 +36,8 @@ class Instance:
     """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later.
 
     `parent` is the instance that it does a job for, `children` are those that do jobs of it. `hold` is "cancelled" while
-    what runs of a cancelled one may still finish, "suspended" or "delayed" while it rests.
+    what runs of a cancelled one may still finish, "suspended" or "delayed" while it rests. `in_charge` is the person who
+    steers it, if there is one.
     """
 
     id: int
@@ -53,6 +54,7 @@ class Instance:
     parent: int | None = None
     children: Sequence[int] = ()
     hold: str | None = None
+    in_charge: str | None = None
 
     @property
     def is_open(self) -> bool:

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 class SeenInstance(Instance):
     """One run of a flow, as a person sees it.
 
-    `in_charge` is who steers it, `may_steer` whether the reader does; `revision` is the row of the trace that wrote its
-    state last: by it a change can say what it has seen.
+    `may_steer` is whether they steer it; `revision` is the row of the trace that wrote its state last: by it a change can
+    say what it has seen.
     """
 
-    in_charge: str | None = None
     may_steer: bool = False
     revision: int = 0
 

@@ -32,6 +32,16 @@ _KINDS = {
     "suspend": "suspended",
     "resume": "resumed",
     "erase": "data erased",
+    "migrate": "moved from version {from} to version {to}",
+    "select": "{task} taken",
+    "lock": "{task} taken, to be done elsewhere",
+    "return": "{task} returned",
+    "delegate": "{task} delegated to {to}",
+    "insert": "{task} put into the list of {to}",
+    "remove": "{task} taken out of the list of {from}",
+    "transfer": "{task} moved to {to}",
+    "extend": "{task} to be done by {to}",
+    "hand_over": "handed over to {to}",
 }
 _BAD = frozenset({"fail", "parked", "drop"})
 _LONG_STATE = 120
@@ -99,9 +109,19 @@ def _what(row: TraceRow) -> str:
         return f"{row.task} failed, to be tried again"
     if row.kind == "retry":
         return f"{row.task} retried"
-    if row.kind == "migrate":
-        return f"moved from version {_said(row, 'from')} to version {_said(row, 'to')}"
-    return _KINDS.get(row.kind, row.kind).format(task=row.task or "")
+    return _KINDS.get(row.kind, row.kind).format_map(_Known(row.note or {}, task=row.task or ""))
+
+
+class _Known(dict[str, Any]):
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def told(kind: str, task: str, note: Mapping[str, Any] | None) -> str:
+    """One thing that was done with a work item, and why."""
+    what = _KINDS.get(kind, kind).format_map(_Known(note or {}, task=task))
+    why = _reason(note or {})
+    return f"{what}: {why}" if why else what
 
 
 def _is_failed_try(row: TraceRow) -> bool:
@@ -114,15 +134,14 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, t
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
-def _said(row: TraceRow, name: str) -> str:
-    return str((row.note or {}).get(name, "?"))
-
-
 def _note(row: TraceRow) -> str:
     note = row.note or {}
-    if row.kind == "migrate":
-        return "; ".join(_moves(note))
-    return str(note.get("reason") or wording.error(note.get("error") or "") or note.get("code") or "")
+    return "; ".join(_moves(note)) if row.kind == "migrate" else _reason(note)
+
+
+def _reason(note: Mapping[str, Any]) -> str:
+    said = "; ".join(f"{name}: {note[name]}" for name in ("stdout", "stderr") if note.get(name))
+    return str(note.get("reason") or wording.error(note.get("error") or "") or said or note.get("code") or "")
 
 
 def _moves(note: Mapping[str, Any]) -> Iterator[str]:

@@ -182,7 +182,9 @@ class Worklists(Face):
         await self._call("save_filter", actor, checked_text("a name", name), _document(chosen.document()))
 
     async def filters(self, actor: int) -> list[SavedFilter]:
-        return await self._rows(SavedFilter, "filters", [actor])
+        async with self.connection() as connection:
+            rows = await (await connection.execute(query("filters"), [actor])).fetchall()
+        return [SavedFilter(name, ItemFilter.of(document), saved_at) for name, document, saved_at in rows]
 
     async def rename_filter(self, actor: int, name: str, new_name: str) -> None:
         await self._call("rename_filter", actor, name, checked_text("a name", new_name))

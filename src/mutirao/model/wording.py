@@ -9,12 +9,15 @@ from mutirao.model.definition import Definition
 from mutirao.model.value import ENCODER
 
 _LONG = 60
+_FILE = {"sha256", "name", "size", "media"}
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?:: |$))")
 _UNITS = ((1, 0.001, "ms", 0), (60, 1, "s", 1), (3600, 60, "min", 0), (86_400, 3600, "h", 0))
 
 
 def value(given: Any) -> str:
-    """As JSON, but a text without its quotes where that is clear."""
+    """As JSON, but a text without its quotes where that is clear, and a file by its name."""
+    if isinstance(given, Mapping) and given.keys() == _FILE:
+        return f"{shortened(str(given['name']))} ({size(given['size'])})"
     if isinstance(given, str) and given and given == given.strip() and given not in ("null", "true", "false"):
         return shortened(given)
     return shortened(ENCODER.encode(given).decode())
@@ -54,3 +57,12 @@ def span(length: timedelta) -> str:
         if seconds < limit:
             return f"{seconds / size:.{digits}f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def size(length: float) -> str:
+    """Such as `8.4 MB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if length < 1000:  # noqa: PLR2004 kilo
+            return f"{length:.0f} {unit}" if unit == "bytes" else f"{length:.1f} {unit}"
+        length /= 1000
+    return f"{length:.1f} TB"

@@ -241,7 +241,8 @@ where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is 
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
   (select c.parent from mutirao.child c where c.instance = i.id) as parent,
-  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
+  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children,
+  (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
 from (
   select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = %(id)s
   union all
@@ -255,7 +256,8 @@ select k.instance from mutirao.key k join mutirao.flow f on f.id = k.flow where 
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
   (select c.parent from mutirao.child c where c.instance = i.id) as parent,
-  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children
+  array(select c.instance from mutirao.child c where c.parent = i.id and c.instance is not null order by 1) as children,
+  (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
 from (
   (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance
    where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
@@ -659,7 +661,7 @@ join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 -- seen_instances: a page of the instances a person has had to do with, newest first
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
-  n.parent, n.children
+  n.parent, n.children, (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
 from (select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc) p,
   lateral (
     select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = p.instance
@@ -689,7 +691,7 @@ listen mutirao_people
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
   (select x.hold from mutirao.instance x where x.id = i.id) as hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
-  n.parent, n.children
+  n.parent, n.children, (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
 from mutirao.charged_instances(%(actor)s, %(is_open)s, %(before)s, %(limit)s) i join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version,
   lateral mutirao.kin(%(actor)s, i.id) n order by i.id desc
 

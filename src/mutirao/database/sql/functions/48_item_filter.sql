@@ -155,7 +155,7 @@ declare
   most constant int := 100;
 begin
   perform mutirao.check_filter_name(name);
-  perform mutirao.check_item_filter(filter);
+  perform mutirao.read_item_filter(filter);  -- what would be refused when it is used
   perform from mutirao.person x where x.id = p.id for no key update;  -- or two at once would pass the limit
   insert into mutirao.saved_filter as s (person, name, filter, saved_at) values (p.id, name, filter, mutirao.now())
   on conflict on constraint saved_filter_pkey do update set filter = excluded.filter, saved_at = excluded.saved_at;
