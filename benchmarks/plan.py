@@ -278,6 +278,7 @@ def _worklist(bench: Bench) -> list[Comparison]:
         *((f"{title}: a page by {order}, p95", run, PAGE_MS) for order, run in found.pages.items()),
         (f"{title}: selecting, p95", found.select, SELECT_MS),
         (f"{title}: {CROWD} go for one item, the last answer", found.crowd, CROWD_MS),
+        (f"{title}: {CROWD} go for one item over HTTP, the last answer", found.http_crowd, CROWD_MS),
     ]
     return [
         Comparison("worklist", f"{title}: offered", 0, "items/s", [found.offered], [], "", 0, None),

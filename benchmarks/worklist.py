@@ -1,7 +1,6 @@
 """Worklists with many persons and items: a page in every order, selecting, and many who go for one item at once."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from benchmarks.measure import BrokenRunError, Run, one
+from benchmarks.crowd import Crowd
+from benchmarks.measure import Run, one
 from benchmarks.noise import NoiseMeter
 from benchmarks.server import BenchServer
 from mutirao.database.engine import Engine
@@ -58,6 +58,7 @@ class Figures:
     pages: dict[str, Run]
     select: Run
     crowd: Run
+    http_crowd: Run
 
 
 def measure(server: BenchServer, items: int, say: Callable[[str], None]) -> Figures:
@@ -80,9 +81,11 @@ def measure(server: BenchServer, items: int, say: Callable[[str], None]) -> Figu
         say("worklist: selecting")
         select = _selects(connection, person, NoiseMeter(server.processes))
     say(f"worklist: {CROWD} go for one item")
-    crowd = _crowd(url, NoiseMeter(server.processes))
+    crowd = Crowd(url, "role_199", CROWD)
+    in_database = crowd.in_database(NoiseMeter(server.processes))
+    over_http = crowd.over_http(NoiseMeter(server.processes))
     server.drop("worklist")
-    return Figures(offered, pages, select, crowd)
+    return Figures(offered, pages, select, in_database, over_http)
 
 
 def _flow(number: int) -> Definition:
@@ -162,51 +165,3 @@ def _p95(times: Sequence[float], meter: NoiseMeter) -> Run:
     ordered = sorted(times)
     value = ordered[int(len(ordered) * 0.95)]
     return Run(value, meter.read(), {"p50": ordered[len(ordered) // 2], "longest": ordered[-1]})
-
-
-def _crowd(url: str, meter: NoiseMeter) -> Run:
-    """The longest that one of so many persons waits for an answer. As many sessions as the server lets in ask at once."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        room = int(one(connection, "select current_setting('max_connections')")) - 15
-        job = one(
-            connection,
-            "select j.id from mutirao.job j join mutirao.role r on r.id = j.role where r.name = 'role_199' limit 1",
-        )
-        members = [
-            row[0]
-            for row in connection.execute(
-                "select m.person from mutirao.member m join mutirao.role r on r.id = m.role where r.name = 'role_199' order by 1 limit %s",
-                [CROWD],
-            )
-        ]
-    sessions = [psycopg.connect(url, autocommit=True) for _ in members[:room]]
-    gate = threading.Barrier(len(sessions))
-    times: list[float] = []
-    won: list[int] = []
-
-    def go(session: psycopg.Connection[Any], persons: Sequence[int]) -> None:
-        gate.wait()
-        began = time.perf_counter()
-        for person in persons:
-            try:
-                session.execute("select mutirao.select_item(%s, %s)", [person, job])
-                won.append(person)
-            except psycopg.Error as error:
-                if "item_taken" not in str(error):
-                    raise
-            times.append((time.perf_counter() - began) * 1000)
-
-    crowd = [
-        threading.Thread(target=go, args=(session, members[n :: len(sessions)])) for n, session in enumerate(sessions)
-    ]
-    for thread in crowd:
-        thread.start()
-    for thread in crowd:
-        thread.join()
-    for session in sessions:
-        session.close()
-    if len(won) != 1 or len(times) != len(members):
-        raise BrokenRunError(
-            f"of {len(members)} who went for one item {len(won)} got it, and {len(times)} had an answer"
-        )
-    return Run(max(times), meter.read(), {"sessions": len(sessions), "persons": len(members)})
