@@ -253,6 +253,18 @@ async def test_a_person_retries_a_failed_job_with_all_its_retries(engine: Engine
     assert await engine.status(instance) == "closed.completed"
 
 
+async def test_what_is_retried_is_given_the_state_as_it_was_corrected(engine: Engine) -> None:
+    await engine.apply("f", {"a": 0, "customer": "wrong"}, {"go": {"when": "a = 0", "retries": 0}}, final="a = 1")
+    instance = await engine.start("f")
+    await engine.fail(await engine.take("f", "go"), "no such customer")
+    await engine.set(instance, customer="right")
+    await engine.retry(await engine.job(instance, "go"))
+    again = await engine.take("f", "go")
+    assert again.state == {"a": 0, "customer": "right"}
+    await engine.complete(again, a=1)
+    assert await engine.kinds(instance) == ["start", "fail", "set", "retry", "finish"]
+
+
 async def test_retrying_clears_the_reached_terms_of_the_task_that_is_undone(engine: Engine) -> None:
     await engine.apply(
         "f",

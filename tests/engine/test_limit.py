@@ -148,6 +148,17 @@ async def test_the_value_is_the_one_with_which_the_job_fired(engine: Engine) -> 
     assert len(await engine.claim("f", room=9)) == 1
 
 
+async def test_what_is_retried_counts_for_the_value_it_has_by_then(engine: Engine) -> None:
+    one, _ = await limited(engine, [{"customer": "a"}, {"customer": "b"}], per="customer", each=1)
+    first, second = await engine.claim("f", room=9)
+    await engine.fail(first, final=True)
+    await engine.set(one, customer="b")
+    await engine.retry(first.id)
+    assert await engine.claim("f", room=9) == []
+    await engine.complete(second, n=1)
+    assert customers(await engine.claim("f", room=9)) == ["b"]
+
+
 async def test_all_limits_hold_together(engine: Engine) -> None:
     await limited(engine, [{"customer": name} for name in "aabbccdd"], per="customer", each=1, at_once=3, per_second=2)
     assert len(await engine.claim("f", room=9)) == 2

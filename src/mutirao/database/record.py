@@ -113,7 +113,7 @@ class ScheduleRecord:
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One thing that happened. `state` is None where nothing was written; `cause` is the row that fired the job."""
+    """One thing that happened. `state` is None where nothing was written; `cause` is the row whose state the job was given."""
 
     id: int
     kind: str

@@ -234,6 +234,10 @@ begin
   from mutirao.instance i where j.id = any (jobs) and i.id = j.instance;
   perform mutirao.wake(array(select distinct w.flow from unnest(writes) w));
   perform mutirao.write_all(writes);
+  -- What is tried again is tried on the state as it is by now: somebody may have corrected it for that.
+  update mutirao.job j set cause = r.id, slot = coalesce((select mutirao.slot_of(r.state, t.per) from mutirao.throttle t where t.task = j.task and t.per is not null), j.slot)
+  from unnest(writes) w cross join lateral (select t.id, t.state from mutirao.trace t where t.instance = w.instance and t.kind = 'retry' and t.job = w.job order by t.id desc limit 1) r
+  where j.id = w.job;
   perform mutirao.offer_items(array(select j.id from mutirao.job j where j.id = any (jobs) and j.role is not null));
   perform mutirao.want_children(array(select j.id from mutirao.job j where j.id = any (jobs) and j.by_clock and mutirao.is_childs(j)));
   perform mutirao.show_exceptions(retried);
