@@ -11,6 +11,17 @@ from mutirao.database.charge import Creation
 from mutirao.model import Policy, Task
 
 
+async def test_a_flow_that_no_longer_names_its_creators_is_started_by_administrators_alone(desk: Desk) -> None:
+    """A definition is the whole truth."""
+    await desk.put_letters()
+    await desk.engine.charges.create(desk.manager, Creation(flow="letter"))
+    await desk.put_letters(creator=None)
+    async with refused("forbidden", "only administrators"):
+        await desk.engine.charges.create(desk.manager, Creation(flow="letter"))
+    await desk.put_letters()
+    await desk.engine.charges.create(desk.manager, Creation(flow="letter"))
+
+
 async def test_only_the_creator_role_starts_a_flow(desk: Desk) -> None:
     await desk.put_letters()
     await desk.put_letters(name="closed_shop", creator=None)

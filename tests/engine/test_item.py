@@ -51,6 +51,34 @@ async def test_a_result_that_does_not_fit_is_refused_and_the_item_stays(desk: De
     assert await desk.engine.worklists.finish(desk.clerks[0], job, attempt, {"answer": "yes"}) == "done"
 
 
+async def test_it_is_told_why_an_item_cannot_be_taken_or_finished(desk: Desk) -> None:
+    await desk.put_letters()
+    job = await desk.item()
+    first, second, _ = desk.clerks
+    lists = desk.engine.worklists
+    async with refused("forbidden", 'it is for the role "clerk"'):
+        await lists.select(desk.manager, job)
+    await lists.delegate(desk.manager, job, first)
+    async with refused("forbidden", 'it is offered to "clerk_1" alone'):
+        await lists.select(desk.administrator, job)
+    await lists.remove(desk.manager, job, desk.administrator)
+    async with refused("forbidden", "it was taken out of your list"):
+        await lists.select(desk.administrator, job)
+    attempt = await lists.select(first, job)
+    async with refused("item_not_held", f"by attempt {attempt}, and not by {attempt + 1}"):
+        await lists.finish(first, job, attempt + 1)
+    async with refused("item_not_held", '"clerk_1" holds work item'):
+        await lists.finish(desk.manager, job, attempt)
+    async with refused("item_not_held", f"you do not hold work item {job}"):
+        await lists.finish(second, job, attempt)
+    await lists.finish(first, job, attempt, {"answer": "yes"})
+    for late in (lists.show(first, job), lists.select(first, job), lists.give_back(first, job)):
+        async with refused("item_finished", "you have finished work item"):
+            await late
+    async with refused("unknown_job"):
+        await lists.select(second, job)
+
+
 async def test_an_item_that_failed_is_for_the_person_in_charge_to_retry(desk: Desk) -> None:
     await desk.put_letters()
     instance = await desk.letter()
@@ -185,7 +213,7 @@ async def test_the_person_in_charge_delegates_to_anybody(desk: Desk) -> None:
     attempt = await desk.engine.worklists.select(desk.clerks[0], job)
     await desk.engine.worklists.delegate(desk.manager, job, desk.manager)
     assert (await desk.seen(desk.manager), await desk.seen(desk.clerks[0])) == ([job], [])
-    async with refused("forbidden", "offered to somebody else"):
+    async with refused("forbidden", 'it is offered to "manager" alone'):
         await desk.engine.worklists.select(desk.clerks[0], job)
     async with refused("item_moved"):
         await desk.engine.worklists.fail(desk.clerks[0], job, attempt, "no")
@@ -325,6 +353,8 @@ async def test_a_person_who_asked_cannot_let_themselves_approve(desk: Desk) -> N
     for act in (desk.engine.worklists.insert, desk.engine.worklists.delegate):
         async with refused("forbidden"):
             await act(desk.manager, approval, desk.manager)
+    async with refused("forbidden", 'whoever did "ask" may not do it, and you did'):
+        await desk.engine.worklists.select(desk.manager, approval)
     await desk.away(other, desk.manager)
     assert await desk.seen(desk.manager) == []
     await desk.engine.worklists.insert(desk.administrator, approval, desk.manager)

@@ -55,7 +55,7 @@ async def test_who_selects_while_it_moves_is_told_that_it_is_not_theirs(engine: 
         selecting = running(clerk, "select mutirao.select_item(%s, %s)", CLERK, item)
         await until_it_waits(engine, clerk)
         await clock.commit()
-        with pytest.raises(Exception, match=r"forbidden: work item .* offered to somebody else"):
+        with pytest.raises(Exception, match=r"forbidden: work item .* it is offered to"):
             await selecting
     assert await how_it_stands(engine, item) == ("ready", None, MANAGER, True)
 

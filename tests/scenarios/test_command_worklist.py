@@ -72,6 +72,8 @@ def test_an_item_goes_from_the_list_to_its_end(url: str) -> None:
     )
     said = mutirao("worklist", "finish", first, "answer=yes", "--as", "clerk_1", "--database", url)
     assert f"Item {first} is done." in said.stdout
+    again = mutirao("worklist", "finish", first, "answer=no", "--as", "clerk_1", "--database", url)
+    assert_refused(again, "item_finished")
     assert items(url, "clerk_1") == [second]
 
 

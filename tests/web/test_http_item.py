@@ -187,7 +187,7 @@ async def test_an_interrupted_a_cancelled_and_a_closed_instance_refuse_work(site
     attempt = await clerk.worklist.select(job)
     await boss.instances.cancel(instance)
     assert await clerk.worklist.finish(job, attempt, {"answer": "late"}) == "done"
-    async with refused("unknown_job", 404):
+    async with refused("item_finished", 409):
         await clerk.worklist.select(job)
     async with refused("instance_closed", 409):
         await boss.instances.set(instance, {"city": "Natal"})

@@ -238,9 +238,9 @@ begin
   end if;
   perform mutirao.check_offers(f.id, v.id);
   perform mutirao.check_children(f.id, v.id);
-  if document ->> 'creator' is not null then
-    update mutirao.flow x set creator_role = mutirao.role_named(format('flow "%s"', flow_name), document ->> 'creator') where x.id = f.id;
-  end if;
+  -- A definition is the whole truth: without creators, only administrators start it.
+  update mutirao.flow x set creator_role = case when document ->> 'creator' is not null then mutirao.role_named(format('flow "%s"', flow_name), document ->> 'creator') end
+  where x.id = f.id;
   perform mutirao.compile_all(v.id);
   perform mutirao.show_flow(f.id);
   return v.number;

@@ -8,9 +8,16 @@ create or replace function mutirao.item(actor int, job bigint) returns mutirao.j
 language plpgsql stable as $$
 declare
   j mutirao.job;
+  finished_at timestamptz;
 begin
   select * into j from mutirao.job x where x.id = item.job;
-  if not found or j.role is null and not mutirao.may_see(actor, j.instance)
+  if not found then
+    select k.did_at into finished_at from mutirao.participation k where k.job = item.job and k.person = item.actor and k.did = k.attempt;
+    if found then
+      perform mutirao.refuse('item_finished', format('you have finished work item %s already, at %s', job, to_char(finished_at, 'YYYY-MM-DD HH24:MI:SS TZ')));
+    end if;
+  end if;
+  if j.id is null or j.role is null and not mutirao.may_see(actor, j.instance)
     or j.role is not null and j.person is distinct from actor and not mutirao.may_do(actor, j) and not mutirao.may_see(actor, j.instance)
   then
     perform mutirao.refuse('unknown_job', format('there is no work item %s; it may have ended', job));
@@ -57,8 +64,11 @@ create or replace function mutirao.check_take(p mutirao.person, j mutirao.job, l
 language plpgsql as $$
 begin
   if j.status = 'ready' and not mutirao.may_do(p.id, j) then
-    perform mutirao.refuse('forbidden', format('work item %s is for the role "%s"%s', j.id, (select r.name from mutirao.role r where r.id = j.role),
-      case when j.offered_to is not null then ', and offered to somebody else' else '' end));
+    perform mutirao.refuse('forbidden', format('work item %s is not for you: %s', j.id, case
+      when mutirao.is_barred_by_policy(p.id, j) then format('whoever did "%s" may not do it, and you did', mutirao.policy_of(j) ->> 'task')
+      when exists (select from mutirao.barred b where b.person = p.id and b.job = j.id) then 'it was taken out of your list'
+      when j.offered_to is not null then format('it is offered to "%s" alone', (select x.name from mutirao.person x where x.id = j.offered_to))
+      else format('it is for the role "%s"', (select r.name from mutirao.role r where r.id = j.role)) end));
   elsif lock and not mutirao.is_disconnected(j) then
     perform mutirao.refuse('not_disconnected', format('work item %s may not be done away from the engine: its task does not allow it', j.id));
   end if;
@@ -156,7 +166,13 @@ begin
   select * into k from mutirao.participation x where x.job = late_result.job and x.person = late_result.actor and x.attempt = late_result.attempt;
   if not found then
     code := 'item_not_held';
-    message := format('you do not hold work item %s: select it first', job);
+    select coalesce(
+      (select format('you hold work item %s by attempt %s, and not by %s: give that one', j.id, j.attempt, late_result.attempt)
+        from mutirao.job j where j.id = late_result.job and j.person = late_result.actor and j.status = 'running'),
+      (select format('"%s" holds work item %s, and you do not', p.name, j.id)
+        from mutirao.job j join mutirao.person p on p.id = j.person
+        where j.id = late_result.job and j.status = 'running' and mutirao.may_see(late_result.actor, j.instance)),
+      format('you do not hold work item %s: select it first', job)) into message;
   elsif k.did = k.attempt then
     code := 'item_finished';
     message := format('you have finished work item %s already, at %s', job, to_char(k.did_at, 'YYYY-MM-DD HH24:MI:SS TZ'));
