@@ -273,7 +273,7 @@ def refused(body: str, **names: Any) -> FlowError:
         ("n: bytes", "wrong_type", "no attribute can be bytes; it is str, int, Decimal"),
         ("n: str | int", "wrong_type", "no attribute can be str | int; it is str"),
         ("n: Unknown", "flow_invalid", "annotation cannot be read: name 'Unknown' is not defined"),
-        ("n: int = 'x'", "wrong_type", 'flow "bad", attribute "n": its default is an integer: got "x" (str)'),
+        ("n: int = 'x'", "wrong_type", 'flow "bad", attribute "n": its default is an integer: got "x"'),
         ("n: int = None", "wrong_type", "its default is None; annotate it with | None"),
         ("final: str = 'true'", "attribute_reserved", "final is a setting of the flow; write it without annotation"),
         ("definition: str", "attribute_reserved", 'attribute "definition": every flow has a definition of its own'),

@@ -69,23 +69,23 @@ def test_an_old_local_time_keeps_its_instant_to_the_second() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        ("text", 5, "is a text: got 5 (int)"),
-        ("text", b"x", "is a text: got b'x' (bytes)"),
+        ("text", 5, "is a text: got 5"),
+        ("text", b"x", "is a text: got b'x'"),
         ("text", "a\0b", "U+0000"),
         ("text", "\ud800", "a lone surrogate is not a character"),
-        ("text", None, "is a text: got None"),
-        ("integer", "abc", 'is an integer: got "abc" (str)'),
-        ("integer", True, "is an integer: got True (bool)"),
-        ("integer", 5.0, "is an integer: got 5.0 (float)"),
+        ("text", None, "is a text: got null"),
+        ("integer", "abc", 'is an integer: got "abc"'),
+        ("integer", True, "is an integer: got true"),
+        ("integer", 5.0, "is an integer: got 5.0"),
         ("integer", 2**63, "an integer has 64 bits"),
-        ("number", "1.5", 'is a number: got "1.5" (str)'),
-        ("number", True, "is a number: got True (bool)"),
+        ("number", "1.5", 'is a number: got "1.5"'),
+        ("number", True, "is a number: got true"),
         ("number", float("nan"), "a number is finite"),
         ("number", Decimal("Infinity"), "a number is finite"),
         ("number", Decimal("1e200000"), "at most 131072 digits"),
         ("number", Decimal("1e-20000"), "16383 after it"),
-        ("boolean", 1, "is a boolean: got 1 (int)"),
-        ("date", "2031-12-24", 'is a date: got "2031-12-24" (str)'),
+        ("boolean", 1, "is a boolean: got 1"),
+        ("date", "2031-12-24", 'is a date: got "2031-12-24"'),
         ("date", datetime(2031, 12, 24, tzinfo=UTC), "a date has no time; write .date()"),
         ("timestamp", datetime(2031, 12, 24), "a timestamp has a zone, such as datetime.now(UTC)"),  # noqa: DTZ001
         ("timestamp", date(2031, 12, 24), "is a timestamp: got"),
@@ -146,7 +146,7 @@ def test_a_state_may_have_nulls_and_keys_that_the_flow_does_not_know() -> None:
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        (b'{"integer_":"abc"}', 'attribute "integer_" of flow "travel" is an integer: got "abc" (str)'),
+        (b'{"integer_":"abc"}', 'attribute "integer_" of flow "travel" is an integer: got "abc"'),
         (b'{"timestamp_":"2031-12-24T18:00:00"}', "a timestamp is written 2031-12-24T18:00:00Z"),
         (b"[]", 'a state of flow "travel" is a JSON object'),
         (b'{"text_":', 'a state of flow "travel" is a JSON object'),
@@ -196,5 +196,5 @@ def test_values_of_an_unknown_flow_are_checked_by_their_own_type() -> None:
         state["a"] = 5  # type: ignore[index]
     change = {"a": Decimal("1.50"), "b": date(2031, 12, 24), "c": None, "d": {"e": [True]}, "f": 5, "g": "x"}
     assert encode_plain(change) == b'{"a":1.50,"b":"2031-12-24","c":null,"d":{"e":[true]},"f":5,"g":"x"}'
-    with pytest.raises(RequestError, match=r'wrong_type: attribute "a" is a number: got nan .*finite'):
+    with pytest.raises(RequestError, match=r'wrong_type: attribute "a" is a number: got nan; .*finite'):
         encode_plain({"a": float("nan")})

@@ -90,22 +90,40 @@ async def test_flows_that_are_each_others_children_are_refused(site18: Site) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "where"),
+    ("body", "where", "detail"),
     [
-        ({}, "body.name"),
-        ({"name": 1}, "body.name"),
-        ({"name": ["x"]}, "body.name"),
-        ({"name": "x", "roles": "clerk"}, "body.roles"),
-        ({"name": "x", "colour": "red"}, "body.colour"),
-        ([], "body"),
-        ("x", "body"),
-        (None, "body"),
+        ({}, "body.name", "it is missing"),
+        ({"name": 1}, "body.name", "a text is wanted"),
+        ({"name": ["x"]}, "body.name", "a text is wanted"),
+        ({"name": "x", "roles": "clerk"}, "body.roles", "a list is wanted: […]"),
+        ({"name": "x", "colour": "red"}, "body.colour", "there is no such field here"),
+        ([], "body", "an object is wanted: {…}"),
+        ("x", "body", "an object is wanted: {…}"),
+        (None, "body", "it is missing"),
     ],
 )
-async def test_a_body_of_the_wrong_type_is_told_where(site18: Site, body: Any, where: str) -> None:
+async def test_a_body_of_the_wrong_type_is_told_where(site18: Site, body: Any, where: str, detail: str) -> None:
     answer = await (await site18.http("boss")).post("/api/persons", json=body)
     assert await code_of(answer) == (422, "wrong_body")
-    assert answer.json()["errors"][0]["where"] == where
+    assert answer.json()["errors"][0] == {"where": where, "detail": detail}
+    assert answer.json()["detail"].startswith(f"{where}: {detail}")
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/api/instances/x", "a whole number is wanted"),
+        ("/api/instances/0", "it is 1 at least"),
+        ("/api/instances?limit=many", "a whole number is wanted"),
+        ("/api/jobs?status=gone", "one of these is wanted: "),
+        (f"/api/flows/{'x' * 101}", "it may have 100 characters at most"),
+    ],
+)
+async def test_what_is_wrong_with_an_address_is_told_in_our_words(site18: Site, path: str, detail: str) -> None:
+    answer = await (await site18.http("boss")).get(path)
+    assert detail in answer.json().get("detail", "")
+    for word in ("Input should", "valid", "dict", "NoneType", "pydantic"):
+        assert word not in answer.text
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"name": NaN}', b'{"name": "\\ud800"}'])

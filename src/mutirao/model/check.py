@@ -85,6 +85,5 @@ def check_priority(place: str, priority: Any) -> None:
 
 def check_type(place: str, field: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
-        raise FlowError(
-            "flow_invalid", f"{place}: {field} is a {kind.__name__}: got {value!r} ({type(value).__name__})"
-        )
+        wanted = {str: "a text", bool: "true or false"}.get(kind, f"a {kind.__name__}")
+        raise FlowError("flow_invalid", f"{place}: {field} is {wanted}: got {value!r}")

@@ -85,13 +85,14 @@ def has_nul(encoded: bytes) -> bool:
 
 
 def misfit(kind: AttributeType, value: Any, reason: MisfitError) -> str:
-    """`is an integer: got "abc" (str)`, with the reason when there is one."""
-    got = "None" if value is None else f"{_shown(value)} ({type(value).__name__})"
-    return f"is {_ARTICLES[kind]}: got {got}" + (f"; {reason}" if str(reason) else "")
+    """`is an integer: got "abc"`, with the reason when there is one."""
+    return f"is {_ARTICLES[kind]}: got {_shown(value)}" + (f"; {reason}" if str(reason) else "")
 
 
 def _shown(value: Any) -> str:
     try:
+        if value is None or isinstance(value, bool):
+            return ENCODER.encode(value).decode()
         text = f'"{value}"' if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001 -- it is a user's object, and its repr may raise anything
         return "something"

@@ -15,6 +15,7 @@ from mutirao.database.protocol import is_lost
 from mutirao.errors import FlowError, MutiraoError, OperatorError, RequestError
 from mutirao.model.value import ENCODER
 from mutirao.server.status import STATUSES, retry_after, status_of
+from mutirao.server.wording import told
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _LONGEST = 300
 
 class FieldError(BaseModel):
     where: Annotated[str, Field(examples=["body.priority"])]
-    detail: Annotated[str, Field(examples=["Input should be a valid integer"])]
+    detail: Annotated[str, Field(examples=["a whole number is wanted"])]
 
 
 class Problem(BaseModel):
@@ -78,7 +79,7 @@ def problem(error: MutiraoError, *, headers: dict[str, str] | None = None, **mor
     """The answer to a request that is refused."""
     status = error.status if isinstance(error, Refused) else status_of(error)
     more = {**error.details, **more}
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "type": f"urn:mutirao:problem:{error.code}",
         "title": HTTPStatus(status).phrase,
         "status": status,
@@ -91,7 +92,7 @@ def problem(error: MutiraoError, *, headers: dict[str, str] | None = None, **mor
     known = {**({"Retry-After": str(wait)} if wait else {}), **(headers or {})}
     if status == HTTPStatus.UNAUTHORIZED:
         known["WWW-Authenticate"] = 'Bearer realm="mutirao"'
-    return Response(ENCODER.encode(told), status, known, MEDIA)
+    return Response(ENCODER.encode(body), status, known, MEDIA)
 
 
 def _family(error: MutiraoError) -> str:
@@ -117,7 +118,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 async def _wrong_fields(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     found = [
-        {"where": ".".join(str(part) for part in each["loc"])[:_LONGEST], "detail": str(each["msg"])[:_LONGEST]}
+        {"where": ".".join(str(part) for part in each["loc"])[:_LONGEST], "detail": told(each)[:_LONGEST]}
         for each in error.errors()[:_SHOWN_ERRORS]
     ]
     first = found[0] if found else {"where": "body", "detail": "cannot be read"}
