@@ -209,3 +209,29 @@ async def test_every_answer_keeps_browsers_from_harm(site18: Site) -> None:
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
         assert answer.headers["cache-control"] == "no-store"
         assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/api/worklist?sorted=deadline", 'there is no parameter "sorted"; did you mean "sort"?'),
+        ("/api/worklist?sort=deadline&limits=3", 'did you mean "limit"?'),
+        ("/api/worklist/counts?flow=request", 'there is no parameter "flow"; there are none here'),
+        ("/api/instances?state=open", "state"),
+        ("/api/events?instances=1", 'did you mean "instance"?'),
+    ],
+)
+async def test_a_parameter_that_a_route_does_not_have_is_refused(site18: Site, address: str, says: str) -> None:
+    answer = await (await site18.http("clerk_1")).get(address)
+    assert (answer.status_code, answer.json()["code"]) == (422, "wrong_call")
+    assert says in answer.json()["detail"]
+
+
+async def test_every_parameter_that_is_described_is_known(site18: Site) -> None:
+    http = await site18.http("boss")
+    described = (await http.get("/api/openapi.json")).json()["paths"]
+    for path, methods in described.items():
+        names = [each["name"] for each in methods.get("get", {}).get("parameters", ()) if each["in"] == "query"]
+        if names and "{" not in path and path != "/api/events":
+            answer = await http.get(path, params=dict.fromkeys(names, "1"))
+            assert "there is no parameter" not in answer.text, path

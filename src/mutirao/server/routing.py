@@ -6,14 +6,17 @@ time; the answer is kept in the transaction that made the thing.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from mutirao.database.answer import Answered, Asked
 from mutirao.errors import OperatorError, RequestError
+from mutirao.model.name import suggest
 from mutirao.server.body import check_line, read_body, read_json
 from mutirao.server.options import ServerOptions
 from mutirao.server.who import who_asks
@@ -53,10 +56,35 @@ class Route(APIRoute):
     """A route of the API."""
 
     def get_route_handler(self) -> Handler:
-        inner = super().get_route_handler()
+        inner = _asked_rightly(self, super().get_route_handler())
         if hasattr(self.endpoint, _STREAMS):
             return _streamed(inner)
         return _bounded(_once(self, inner) if is_creation(self) else inner)
+
+
+def _asked_rightly(route: APIRoute, inner: Handler) -> Handler:
+    """A parameter that the route does not have is refused: misspelt, it would be passed over, and something else be answered."""
+    known = frozenset(_parameters(route.dependant))
+
+    async def handle(request: Request) -> Response:
+        for name in request.query_params:
+            if name not in known:
+                right = suggest(name[:_LONGEST_KEY], known) if known else "; there are none here"
+                raise RequestError("wrong_call", f'there is no parameter "{name[:_LONGEST_KEY]}"{right}')
+        return await inner(request)
+
+    return handle
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    for below in dependant.dependencies:
+        yield from _parameters(below)
+    for each in dependant.query_params:
+        kind = each.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from kind.model_fields
+        else:
+            yield each.alias
 
 
 def _streamed(inner: Handler) -> Handler:
