@@ -91,6 +91,17 @@ async def test_a_watched_instance_is_told_of_when_it_moves(site18: Site) -> None
         await anext((await site18.client("outsider")).hints(instances=[instance]))
 
 
+async def test_a_watched_instance_is_told_of_when_somebody_says_something(site18: Site) -> None:
+    [instance] = await site18.engine.start_named("request", [{}])
+    other = await site18.client("clerk_2")
+    async with listening(site18, "boss", instance) as ear:
+        told = asyncio.create_task(ear.until(f"instance/{instance}"))
+        while not told.done():
+            await other.comments.add(instance, "They will call back.")
+            await asyncio.wait((told,), timeout=0.6)
+        await told
+
+
 async def test_a_stream_ends_with_its_session(site18: Site) -> None:
     client = await site18.browser("clerk_1")
     hints = client.hints()

@@ -507,10 +507,11 @@ class Engine(KeepCalls):
             raise RequestError("unknown_job", f"there is no job {job}; it may have ended")
         return found[0]
 
-    async def last_rows(self, instances: Sequence[int]) -> dict[int, int | None]:
-        """The newest row of the trace of each of these instances: whoever watches one sees by it that it has moved."""
+    async def last_rows(self, instances: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
+        """The newest row of trace, comments and attachments of each of these: by them whoever watches sees that there is more."""
         async with self.connection() as connection:
-            return dict(await (await connection.execute(query("last_rows"), [list(instances)])).fetchall())
+            found = await connection.execute(query("last_rows"), [list(instances)])
+            return {instance: tuple(rows) for instance, *rows in await found.fetchall()}
 
     async def undone(self, flows: Sequence[str], tasks: Sequence[int]) -> list[tuple[str, str, int, int]]:
         """Flow, task, version and number of the open jobs of these flows that are of none of these tasks."""

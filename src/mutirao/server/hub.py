@@ -2,7 +2,8 @@
 
 A hint carries no data, so nothing is queued: what is hinted twice before it is sent is sent once, and a page that was
 away reads everything. Worklists and messages are told of by the database (`mutirao.hint`); of instances that somebody
-watches the newest row of the trace is asked for, all of them in one query: telling each write would slow every worker.
+watches the newest row of the trace and the newest comment are asked for, all of them in one query: telling each write
+would slow every worker.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class Hub:
         self.pages: set[Page] = set()
         self._by_person: defaultdict[int, set[Page]] = defaultdict(set)
         self._by_role: defaultdict[int, set[Page]] = defaultdict(set)
-        self._rows: dict[int, int | None] = {}
+        self._rows: dict[int, tuple[int | None, ...]] = {}
 
     async def run(self) -> None:
         """Listen until cancelled; a database that goes away is waited for."""

@@ -682,8 +682,10 @@ select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text a
 from mutirao.trace t left join mutirao.task n on n.id = t.task
 where t.instance = %(instance)s and t.id > %(after)s order by t.id limit %(limit)s
 
--- last_rows: the newest row of the trace of each of these instances
-select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1) from unnest(%s::bigint[]) i(id)
+-- last_rows: the newest row of the trace of each of these instances, the newest comment and the newest attachment
+select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1), (select max(c.id) from mutirao.comment c where c.instance = i.id),
+  (select max(a.id) from mutirao.attachment a where a.instance = i.id)
+from unnest(%s::bigint[]) i(id)
 
 -- listen_people: hears whose worklists and messages have changed
 listen mutirao_people
