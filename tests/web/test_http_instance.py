@@ -98,6 +98,40 @@ async def test_a_change_of_what_was_changed_meanwhile_is_told_what_was(site: Sit
     assert (await client.instances.get(instance)).state["city"] == "Olinda"
 
 
+async def test_whatever_steers_may_name_what_was_seen(site: Site) -> None:
+    client, boss = await site.client("clerk_1"), await site.client("boss")
+    instance, job = await site.item(city="Recife")
+    taker = await site.client("clerk_2")
+    await taker.worklist.fail(job, await taker.worklist.select(job), "nobody knows")
+    seen = (await client.instances.get(instance)).revision
+    await boss.instances.hand_over(instance, "clerk_2", reason="on leave", seen=seen)
+    now = (await boss.instances.get(instance)).revision
+    assert now > seen
+    steering = boss.instances
+    for steer in (
+        steering.set(instance, {}, seen=seen),
+        steering.repair(instance, {}, seen=seen),
+        steering.suspend(instance, seen=seen),
+        steering.resume(instance, seen=seen),
+        steering.cancel(instance, seen=seen),
+        steering.hand_over(instance, "clerk_1", seen=seen),
+        boss.jobs.retry(job, seen=seen),
+        boss.jobs.skip(job, {"answer": "no"}, seen=seen),
+    ):
+        async with refused("changed_meanwhile", 412, 'last by "boss"') as told:
+            await steer
+        [change] = told.error.details["changes"]
+        assert (change["what"], change["by"], change["attributes"]) == ("hand_over", "boss", {})
+    found = await boss.instances.get(instance)
+    assert (found.status, found.in_charge, found.revision) == ("open.exception", "clerk_2", now)
+    http = await site.http("boss")
+    for path in (f"instances/{instance}/cancel", f"jobs/{job}/retry"):
+        answer = await http.post(f"/api/{path}", json={"revision": seen})
+        assert (answer.status_code, answer.json()["code"]) == (409, "changed_meanwhile")
+    await boss.jobs.retry(job, seen=now)
+    assert (await boss.instances.cancel(instance)).status == "closed.aborted"
+
+
 async def test_why_and_jobs_are_for_those_who_see_it(site18: Site) -> None:
     instance, job = await site18.item()
     client = await site18.client("clerk_2")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class SeenInstance(Instance):
     """One run of a flow, as a person sees it.
 
-    `may_steer` is whether they steer it; `revision` is the row of the trace that wrote its state last: by it a change can
-    say what it has seen.
+    `may_steer` is whether they steer it; `revision` is the row of the trace that changed it last, or put another
+    person in charge: by it a change can say what it has seen.
     """
 
     may_steer: bool = False

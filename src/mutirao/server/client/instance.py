@@ -69,31 +69,36 @@ class Instances(Noun):
         """Results that came too late and were kept; also of an instance or an item that has ended."""
         return self._http.pages(Attachment, f"{_path(instance)}/attachments", job=job, limit=limit)
 
+    # Steering: with `seen`, only if nothing was changed since that revision.
+
     async def set(
         self, instance: int, change: Change, *, reason: str | None = None, seen: int | None = None
     ) -> SeenInstance:
-        """Correct attributes; with `seen`, only if nothing was changed since that revision."""
-        body = {"change": change, "reason": reason}
-        return await self._http.send(SeenInstance, "POST", f"{_path(instance)}/set", body, seen=seen)
+        """Correct attributes."""
+        return await self._steer(instance, "set", {"change": change, "reason": reason}, seen)
 
-    async def repair(self, instance: int, change: Change | None = None, *, reason: str | None = None) -> SeenInstance:
-        return await self._steer(instance, "repair", {"change": change or {}, "reason": reason})
+    async def repair(
+        self, instance: int, change: Change | None = None, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        return await self._steer(instance, "repair", {"change": change or {}, "reason": reason}, seen)
 
-    async def suspend(self, instance: int, *, reason: str | None = None) -> SeenInstance:
-        return await self._steer(instance, "suspend", {"reason": reason})
+    async def suspend(self, instance: int, *, reason: str | None = None, seen: int | None = None) -> SeenInstance:
+        return await self._steer(instance, "suspend", {"reason": reason}, seen)
 
-    async def resume(self, instance: int, *, reason: str | None = None) -> SeenInstance:
-        return await self._steer(instance, "resume", {"reason": reason})
+    async def resume(self, instance: int, *, reason: str | None = None, seen: int | None = None) -> SeenInstance:
+        return await self._steer(instance, "resume", {"reason": reason}, seen)
 
-    async def cancel(self, instance: int, *, reason: str | None = None) -> SeenInstance:
-        return await self._steer(instance, "cancel", {"reason": reason})
+    async def cancel(self, instance: int, *, reason: str | None = None, seen: int | None = None) -> SeenInstance:
+        return await self._steer(instance, "cancel", {"reason": reason}, seen)
 
-    async def hand_over(self, instance: int, to: str, *, reason: str | None = None) -> SeenInstance:
+    async def hand_over(
+        self, instance: int, to: str, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
         """Put somebody else in charge."""
-        return await self._steer(instance, "hand_over", {"to": to, "reason": reason})
+        return await self._steer(instance, "hand_over", {"to": to, "reason": reason}, seen)
 
-    async def _steer(self, instance: int, act: str, body: dict[str, Any]) -> SeenInstance:
-        return await self._http.send(SeenInstance, "POST", f"{_path(instance)}/{act}", body)
+    async def _steer(self, instance: int, act: str, body: dict[str, Any], seen: int | None) -> SeenInstance:
+        return await self._http.send(SeenInstance, "POST", f"{_path(instance)}/{act}", body, seen=seen)
 
 
 def _path(instance: int) -> str:

@@ -21,10 +21,12 @@ class Jobs(Noun):
     async def workers(self) -> list[WorkerRecord]:
         return await self._http.get(list[WorkerRecord], "/api/jobs/workers")
 
-    async def retry(self, job: int, *, reason: str | None = None) -> None:
-        """Try a failed job again, with all its retries."""
-        await self._http.do("POST", f"/api/jobs/{job}/retry", {"reason": reason})
+    async def retry(self, job: int, *, reason: str | None = None, seen: int | None = None) -> None:
+        """Try a failed job again, with all its retries; with `seen`, only if that is still the revision of its instance."""
+        await self._http.do("POST", f"/api/jobs/{job}/retry", {"reason": reason}, seen=seen)
 
-    async def skip(self, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
+    async def skip(
+        self, job: int, change: Change | None = None, *, reason: str | None = None, seen: int | None = None
+    ) -> None:
         """End a job as if it had succeeded, with the change given."""
-        await self._http.do("POST", f"/api/jobs/{job}/skip", {"change": change or {}, "reason": reason})
+        await self._http.do("POST", f"/api/jobs/{job}/skip", {"change": change or {}, "reason": reason}, seen=seen)

@@ -1,5 +1,7 @@
 """Jobs: tasks under way."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
@@ -7,14 +9,16 @@ from fastapi import Query, Request, Response
 from mutirao.database.record import Backlog, JobRecord, WorkerRecord
 from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, done, page
 from mutirao.server.need import Administrator, SignedIn
-from mutirao.server.route.parts import Because, Number, State, Text, routes
+from mutirao.server.revision import unless_changed
+from mutirao.server.route.parts import IfMatch, Number, State, Steer, Text, routes
+from mutirao.server.who import Who
 
 router = routes("job", "/jobs")
 
 JobStatus = Literal["ready", "running", "waiting", "held", "failed", "parked"]
 
 
-class Skip(Because):
+class Skip(Steer):
     change: State = {}
 
 
@@ -52,14 +56,24 @@ async def show(who: SignedIn, job: Number) -> Response:
 
 
 @router.post("/{job}/retry", status_code=204)
-async def retry(who: SignedIn, job: Number, body: Because = Because()) -> Response:
+async def retry(who: SignedIn, job: Number, body: Steer = Steer(), if_match: IfMatch = None) -> Response:
     """Try a failed job again, with all its retries: for the person in charge and administrators."""
-    await who.engine.charges.retry(who.id, job, reason=body.reason)
+    async with _unless_changed(who, job, if_match, body.revision):
+        await who.engine.charges.retry(who.id, job, reason=body.reason)
     return done()
 
 
 @router.post("/{job}/skip", status_code=204)
-async def skip(who: SignedIn, job: Number, body: Skip = Skip()) -> Response:
+async def skip(who: SignedIn, job: Number, body: Skip = Skip(), if_match: IfMatch = None) -> Response:
     """End a job as if it had succeeded, with the change given."""
-    await who.engine.charges.skip(who.id, job, body.change, reason=body.reason)
+    async with _unless_changed(who, job, if_match, body.revision):
+        await who.engine.charges.skip(who.id, job, body.change, reason=body.reason)
     return done()
+
+
+@asynccontextmanager
+async def _unless_changed(who: Who, job: int, if_match: str | None, revision: int | None) -> AsyncIterator[None]:
+    """The revision is that of the job's instance."""
+    instance = (await who.sight.job(job)).instance
+    async with unless_changed(who, instance, if_match, revision):
+        yield

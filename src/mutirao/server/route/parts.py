@@ -51,3 +51,16 @@ IfMatch = Annotated[
 
 class Because(Sent):
     reason: Reason = None
+
+
+class Steer(Because):
+    """What was seen of an instance before it is steered, and why it is."""
+
+    revision: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=BIGGEST,
+            description="The revision of the instance that was read: refused with 409 when there is a newer one.",
+        ),
+    ] = None

@@ -8,10 +8,10 @@ from pydantic import Field
 from mutirao.database.charge import Creation
 from mutirao.database.sight import SeenInstance
 from mutirao.model.offer import Policy, PolicyKind
-from mutirao.server.answer import BIGGEST, answer
+from mutirao.server.answer import answer
 from mutirao.server.need import SignedIn
-from mutirao.server.revision import check_unchanged, concerning, seen
-from mutirao.server.route.parts import At, Because, IfMatch, Number, Priority, Sent, State, Text, routes
+from mutirao.server.revision import unless_changed
+from mutirao.server.route.parts import At, Because, IfMatch, Number, Priority, Sent, State, Steer, Text, routes
 from mutirao.server.routing import creates
 from mutirao.server.who import Who
 
@@ -48,19 +48,15 @@ class Create(Because):
     at: At = None
 
 
-class ChangeState(Because):
+class ChangeState(Steer):
     change: State
-    revision: Annotated[
-        int | None,
-        Field(ge=0, le=BIGGEST, description="The revision that was read: refused with 409 when there is a newer one."),
-    ] = None
 
 
-class Repair(Because):
+class Repair(Steer):
     change: State = {}
 
 
-class HandOver(Because):
+class HandOver(Steer):
     to: PersonName
 
 
@@ -86,47 +82,48 @@ async def create(who: SignedIn, body: Create) -> Response:
 @router.post("/{instance}/set", response_model=SeenInstance)
 async def set_attributes(who: SignedIn, instance: Number, body: ChangeState, if_match: IfMatch = None) -> Response:
     """Correct attributes; conditions are looked at again. For the person in charge and administrators, as all that follows."""
-    wanted = seen(if_match, body.revision, biggest=BIGGEST)
-    with concerning(if_match):
-        async with who.engine.together():
-            if wanted is not None:
-                await check_unchanged(who.sight, instance, wanted)
-            await who.engine.charges.set(who.id, instance, body.change, reason=body.reason)
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.set(who.id, instance, body.change, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/repair", response_model=SeenInstance)
-async def repair(who: SignedIn, instance: Number, body: Repair = Repair()) -> Response:
+async def repair(who: SignedIn, instance: Number, body: Repair = Repair(), if_match: IfMatch = None) -> Response:
     """Correct an instance that is an exception. Failed jobs go, and fire again where their conditions hold."""
-    await who.engine.charges.repair(who.id, instance, body.change, reason=body.reason)
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.repair(who.id, instance, body.change, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/suspend", response_model=SeenInstance)
-async def suspend(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
+async def suspend(who: SignedIn, instance: Number, body: Steer = Steer(), if_match: IfMatch = None) -> Response:
     """Interrupt it: what runs may finish, nothing else starts until it is resumed."""
-    await who.engine.charges.suspend(who.id, instance, reason=body.reason)
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.suspend(who.id, instance, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/resume", response_model=SeenInstance)
-async def resume(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
+async def resume(who: SignedIn, instance: Number, body: Steer = Steer(), if_match: IfMatch = None) -> Response:
     """Go on with it."""
-    await who.engine.charges.resume(who.id, instance, reason=body.reason)
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.resume(who.id, instance, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/cancel", response_model=SeenInstance)
-async def cancel(who: SignedIn, instance: Number, body: Because = Because()) -> Response:
-    """Stop it: what runs may finish, nothing else starts."""
-    await who.engine.charges.cancel(who.id, instance, reason=body.reason)
+async def cancel(who: SignedIn, instance: Number, body: Steer = Steer(), if_match: IfMatch = None) -> Response:
+    """Stop it: what runs may finish, nothing else starts. Until it has, `hold` is cancelled."""
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.cancel(who.id, instance, reason=body.reason)
     return await _answer(who, instance)
 
 
 @router.post("/{instance}/hand_over", response_model=SeenInstance)
-async def hand_over(who: SignedIn, instance: Number, body: HandOver) -> Response:
+async def hand_over(who: SignedIn, instance: Number, body: HandOver, if_match: IfMatch = None) -> Response:
     """Put somebody else in charge."""
-    await who.engine.charges.hand_over(who.id, instance, body.to, reason=body.reason)
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.hand_over(who.id, instance, body.to, reason=body.reason)
     return await _answer(who, instance)
 
 

@@ -51,16 +51,22 @@ begin atomic
 end;
 comment on function mutirao.kin(int, bigint) is 'Which instance this one does a job for, and which do jobs of it: of those that a person may see.';
 
+-- What somebody would want to have seen before they steer it: what it says, and who steers it.
+create or replace function mutirao.last_change(instance bigint) returns mutirao.trace
+language sql stable
+return (select t from mutirao.trace t where t.instance = last_change.instance and (t.state is not null or t.kind = 'hand_over') order by t.id desc limit 1);
+comment on function mutirao.last_change(bigint) is 'The row of the trace that is the revision of an instance.';
+
 create or replace function mutirao.stance(actor int, instance bigint, out in_charge text, out may_steer boolean, out revision bigint)
 language plpgsql stable security definer as $$
 begin
   perform mutirao.check_see(actor, instance);
   select p.name into in_charge from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = stance.instance;
   may_steer := mutirao.may_steer(actor, instance);
-  select t.id into revision from mutirao.trace t where t.instance = stance.instance and t.state is not null order by t.id desc limit 1;
+  revision := (mutirao.last_change(instance)).id;
 end $$;
 comment on function mutirao.stance(int, bigint) is
-  'Who is in charge of an instance, whether this person steers it, and which row of the trace wrote its state last. Refuses whoever may not see it.';
+  'Who is in charge of an instance, whether this person steers it, and which row of the trace changed it or its person in charge last. Refuses whoever may not see it.';
 
 -- Its transaction changes the instance next: nobody else can in between.
 create or replace function mutirao.check_unchanged(actor int, instance bigint, seen bigint) returns void
@@ -70,7 +76,7 @@ declare
 begin
   perform mutirao.check_see(actor, instance);
   perform from mutirao.instance i where i.id = check_unchanged.instance for no key update;
-  select * into last from mutirao.trace t where t.instance = check_unchanged.instance and t.state is not null order by t.id desc limit 1;
+  last := mutirao.last_change(instance);
   if last.id is distinct from seen then
     perform mutirao.refuse('changed_meanwhile', format('instance %s was changed since revision %s: last by "%s" at %s, which made revision %s', instance, seen, last.writer,
       to_char(last.at, 'YYYY-MM-DD HH24:MI:SS TZ'), last.id));
