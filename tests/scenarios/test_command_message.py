@@ -1,5 +1,6 @@
 """`mutirao message`, `webhook` and `setting`: what a person is told, where it is sent on to, and what holds for all."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -53,6 +54,17 @@ def test_messages_are_listed_and_read(url: str) -> None:
     assert answer("message", "list", "--as", "manager", "--kind", "deadline", "--database", url)["messages"] == []
 
 
+def test_a_message_is_shown_whole(url: str) -> None:
+    told = answer("message", "list", "--as", "manager", "--limit", 1, "--database", url)["messages"][0]
+    narrow = mutirao("message", "list", "--as", "manager", "--limit", 1, "--database", url, COLUMNS=60).stdout
+    assert "…" not in narrow
+    shown = mutirao("message", "show", told["id"], "--as", "manager", "--database", url).stdout
+    assert told["text"] in shown
+    assert "not yet" in shown
+    assert answer("message", "show", told["id"], "--as", "manager", "--database", url) == told
+    assert_refused(mutirao("message", "show", 7777, "--as", "manager", "--database", url), "unknown_message")
+
+
 def test_a_webhook_is_added_shown_and_removed(url: str) -> None:
     words = ["webhook", "add", "https://example.org/T0KEN", "--person", "manager", "--kind", "deadline"]
     made = answer(*words, "--database", url)
@@ -74,7 +86,11 @@ def test_a_webhook_is_added_shown_and_removed(url: str) -> None:
 
 
 def test_a_webhook_is_tried_and_tells_what_is_wrong(url: str) -> None:
-    made = answer("webhook", "add", "http://127.0.0.1:9/hook", "--database", url)
+    said = mutirao("webhook", "add", "http://127.0.0.1:9/hook", "--json", "--database", url)
+    assert "warning: nothing is sent there: 127.0.0.1 is 127.0.0.1, which is not on the public internet" in said.stderr
+    allowed = {"MUTIRAO_WEBHOOK_NETWORKS": "127.0.0.0/8"}
+    assert mutirao("webhook", "add", "http://127.0.0.1:9/hook", "--database", url, **allowed).stderr == ""
+    made = json.loads(said.stdout)
     refused = mutirao("webhook", "try", str(made["webhook"]["id"]), "--database", url)
     assert_refused(refused, "not_received")
     assert "not on the public internet" in refused.stderr
@@ -88,7 +104,7 @@ def test_settings_are_listed_and_set_together(url: str) -> None:
     assert (changed["reminders"]["value"], changed["transfer"]["value"]) == ([36, 12, 0.5], 12)
     assert changed["transfer"]["set_by"]
     shown = mutirao("setting", "list", "--database", url).stdout
-    assert "[36,12,0.5]" in shown
+    assert "[36,12,0.5]  hours before a deadline" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`mutirao instance` for people: started as a person, handed over, talked about; and files by command."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -143,3 +144,27 @@ def test_it_is_handed_over_and_talked_about(url: str) -> None:
     shown = mutirao("instance", "show", instance, "--database", url).stdout
     for words in ("in charge", "clerk_2: who signs?", "handed over to clerk_2", "on leave", "for clerk"):
         assert words in shown
+
+
+def test_one_that_is_being_cancelled_says_so(url: str) -> None:
+    instance = start(url, "--as", "manager")
+    answer("worklist", "next", "--as", "clerk_1", "--database", url)
+    said = mutirao("instance", "cancel", instance, "--database", url)
+    assert said.stdout == f"Instance {instance} is open.running, being cancelled.\n"
+    for words in (("instance", "list"), ("instance", "show", instance)):
+        assert "being cancelled" in mutirao(*words, "--database", url).stdout
+    shown = mutirao("instance", "show", instance, "--database", url).stdout
+    assert "held by clerk_1, of clerk" in shown
+    assert "draw taken" in shown
+
+
+def test_what_is_advised_can_be_copied(url: str) -> None:
+    said = mutirao("person", "add", "the 'new' clerk", "--role", "clerk", "--database", url)
+    [line] = [each for each in said.stdout.splitlines() if each.startswith("No password yet: ")]
+    assert shlex.split(line)[-4:] == ["password", "the 'new' clerk", "--database", url]
+    start(url)
+    [item] = answer("worklist", "list", "--as", "clerk_1", "--database", url)["items"]
+    finish = ("worklist", "finish", item["job"], "--as", "the 'new' clerk", "--database", url)
+    refused = mutirao(*finish)
+    assert_refused(refused, "item_not_held")
+    assert shlex.split(refused.stderr)[-4:] == ["--as", "the 'new' clerk", "--database", url]

@@ -1,5 +1,6 @@
 """`mutirao database`: the databases that queries of flows are asked of."""
 
+import shlex
 import sys
 from datetime import timedelta
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, print_json
@@ -41,7 +43,9 @@ def add(
     """
     address = url if url is not None else _asked()
     visit(database, lambda engine: engine.sources.put(name, address, within=timedelta(seconds=seconds)))
-    console.print(Text(f"Flows may ask {name}. Try it: mutirao database try {name}"))
+    console.print(
+        Text(f"Flows may ask {name}. Try it: {calling(database)(f'database try {shlex.quote(name)}')}"), soft_wrap=True
+    )
 
 
 @app.command("list")
@@ -86,7 +90,7 @@ def try_database(
         return print_json(rows)
     for row in rows:
         console.print(Text(", ".join(f"{column}: {value}" for column, value in row.items())))
-    return console.print(Text(f"{counted(len(rows), 'row')}."))
+    return console.print(Text(f"{name} answers, as flows would ask it: {counted(len(rows), 'row')}."))
 
 
 def _asked() -> str:

@@ -1,7 +1,7 @@
 """`mutirao message`: what persons were told, and what of it they have read."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -14,6 +14,7 @@ from mutirao.cli.session import visit
 from mutirao.cli.usage import Group, misuse
 from mutirao.database.engine import Engine
 from mutirao.database.message import MANY, MessageRecord
+from mutirao.errors import RequestError
 
 app = typer.Typer(
     cls=Group, add_completion=False, help="What persons were told. Example: mutirao message list --as manager"
@@ -52,6 +53,41 @@ def list_messages(
 
 
 @app.command()
+def show(
+    number: Annotated[int, typer.Argument(metavar="ID", help="The message's number.")],
+    person: As,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Show a message in full. It is not marked as read by that.
+
+    Example: mutirao message show 1200 --as manager
+    """
+
+    async def look(engine: Engine) -> MessageRecord:
+        actor = await engine.persons.number(person)
+        for each in await engine.messages.page(actor, before=number + 1, limit=1):
+            if each.id == number:
+                return each
+        raise RequestError("unknown_message", f"{person} has no message {number}")
+
+    found = visit(database, look, must_exist=True)
+    if json:
+        return print_json(found)
+    rows: dict[str, Any] = {
+        "message": found.id,
+        "kind": found.kind,
+        "at": render.moment(found.at),
+        "from": found.sender,
+    }
+    about = {"instance": found.instance, "job": found.job, "task": found.task}
+    rows.update({name: value for name, value in about.items() if value is not None})
+    rows["read"] = render.moment(found.read_at) or "not yet"
+    console.print(render.facts(rows))
+    return console.print(Text(f"\n{found.text}"), highlight=False)
+
+
+@app.command()
 def read(
     person: As,
     messages: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Messages by number.")] = None,
@@ -76,7 +112,9 @@ def read(
 
 
 def _listing(found: Sequence[MessageRecord]) -> Listing:
-    listing = Listing("id", "", "at", "kind", "from", "text", numbers=("id",), loose=("text",), spare=("from", "at"))
+    listing = Listing(
+        "id", "", "at", "kind", "from", "text", numbers=("id",), loose=("text",), wraps=("text",), spare=("from", "at")
+    )
     for each in found:
         new = "" if each.read_at else "●"
         listing.add_row(str(each.id), new, render.moment(each.at), each.kind, each.sender, each.text)

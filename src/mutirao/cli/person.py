@@ -1,5 +1,6 @@
 """`mutirao person`: who may do work and see it. It works on the database itself, as whoever runs the engine."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import person_token, render
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.measure import read_moment
 from mutirao.cli.options import Database, Json
@@ -57,7 +59,8 @@ def add(
 
     _print_person(visit(database, act), json=json)
     if password is None and not json:
-        console.print(Text(f"No password yet: mutirao person password {name}", "dim"))
+        command = calling(database)(f"person password {shlex.quote(name)}")
+        console.print(Text(f"No password yet: {command}", "dim"), soft_wrap=True)
 
 
 @app.command("list")

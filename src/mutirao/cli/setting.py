@@ -17,6 +17,14 @@ from mutirao.database.engine import Engine
 from mutirao.database.setting import SettingRecord
 from mutirao.model.value import ENCODER
 
+_UNITS = {
+    "reminders": "hours before a deadline",
+    "transfer": "hours before a deadline",
+    "session_idle_hours": "hours",
+    "session_hours": "hours",
+    "keep_messages": "days",
+}
+
 app = typer.Typer(cls=Group, add_completion=False, help="What holds for all. Example: mutirao setting list")
 
 
@@ -64,8 +72,14 @@ def _read(text: str) -> tuple[str, Any]:
 def _print(found: list[SettingRecord], *, json: bool) -> None:
     if json:
         return print_json(found)
-    listing = Listing("name", "value", "set by", "at")
+    listing = Listing("name", "value", "in", "set by", "at", spare=("at", "set by"))
     for each in found:
         at = render.moment(each.set_at) if each.set_at else ""
-        listing.add_row(each.name, ENCODER.encode(each.value).decode(), Text(each.set_by or ""), at)
+        value = ENCODER.encode(each.value).decode()
+        listing.add_row(each.name, value, _unit(each.name), Text(each.set_by or ""), at)
     return console.print(listing, highlight=False)
+
+
+def _unit(name: str) -> str:
+    """What its number counts. Whatever is called a limit or a quota of files is in bytes."""
+    return _UNITS.get(name, "bytes" if name.startswith("file") else "")

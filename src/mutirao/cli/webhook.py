@@ -1,7 +1,9 @@
 """`mutirao webhook`: messages sent on by HTTP."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from rich.text import Text
@@ -9,15 +11,18 @@ from rich.text import Text
 from mutirao.cli import render
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
-from mutirao.cli.output import console, counted, print_json
+from mutirao.cli.output import console, counted, print_json, progress
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.webhook import DeliveryRecord, WebhookAddress, WebhookRecord
 from mutirao.errors import RequestError
+from mutirao.people.address import AddressRefused, allowed_networks, checked_address
 from mutirao.people.webhook import WebhookSender
 
 app = typer.Typer(cls=Group, add_completion=False, help="Messages sent on by HTTP. Example: mutirao webhook list")
+
+_LOOKUP = 5.0
 
 Number = Annotated[int, typer.Argument(metavar="ID", help="The webhook's number.")]
 
@@ -39,14 +44,31 @@ def add(
     Example: mutirao webhook add https://example.org/hook --kind task_failed --kind deadline
     """
 
-    async def act(engine: Engine) -> tuple[WebhookRecord, WebhookAddress]:
+    async def act(engine: Engine) -> tuple[WebhookRecord, WebhookAddress, str | None]:
         number = None if person is None else await engine.persons.number(person)
-        return await engine.webhooks.add(None, url, person=number, kinds=kinds or None)
+        made, address = await engine.webhooks.add(None, url, person=number, kinds=kinds or None)
+        return made, address, await _doubt(address.url)
 
-    made, address = visit(database, act)
+    made, address, doubt = visit(database, act)
+    if doubt is not None:
+        progress.print(Text(f"warning: nothing is sent there: {doubt}", "yellow"), soft_wrap=True)
     if json:
         return print_json({"webhook": made, "address": address})
     return console.print(render.facts({**_facts(made, address), "secret": address.secret}))
+
+
+async def _doubt(url: str) -> str | None:
+    """Why a clock that runs as this command does would not send anything there."""
+    found = urlsplit(url)
+    port = found.port or (443 if found.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_LOOKUP):
+            await checked_address(found.hostname or "", port, allowed_networks())
+    except AddressRefused as error:
+        return str(error)
+    except TimeoutError:
+        return f"{found.hostname} is not found within {_LOOKUP:g} s"
+    return None
 
 
 @app.command("list")

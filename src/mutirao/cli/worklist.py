@@ -1,5 +1,6 @@
 """`mutirao worklist`: what a person may do and holds. Whoever runs the command acts for the person named with --as."""
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from mutirao.cli import render, worklist_filter, worklist_page
 from mutirao.cli.acting import Person, act_as
 from mutirao.cli.arguments import Assignments
 from mutirao.cli.file import read_change
+from mutirao.cli.invocation import calling
 from mutirao.cli.measure import read_due, read_moment
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
@@ -158,9 +160,10 @@ def finish(job: Job, person: Person, values: Assignments = None, database: Datab
 
     Example: mutirao worklist finish 12 approved=true --as clerk_1
     """
+    select_first = _select_first(database, job, person)
 
     async def act(engine: Engine, actor: int) -> str:
-        view = await _held(engine, actor, job)
+        view = await _held(engine, actor, job, select_first)
         version = (await engine.instance(view.item.instance)).version
         change = await read_change(engine, await engine.definition(view.item.flow, version), values, actor)
         return await engine.worklists.finish(actor, job, view.item.attempt or 0, change)
@@ -180,9 +183,10 @@ def fail(
 
     Example: mutirao worklist fail 12 --error "the form is empty" --as clerk_1
     """
+    select_first = _select_first(database, job, person)
 
     async def act(engine: Engine, actor: int) -> str:
-        view = await _held(engine, actor, job)
+        view = await _held(engine, actor, job, select_first)
         return await engine.worklists.fail(actor, job, view.item.attempt or 0, error)
 
     act_as(database, person, act)
@@ -280,11 +284,15 @@ def comment(
     console.print(Text(f"Comment {number}."))
 
 
-async def _held(engine: Engine, actor: int, job: int) -> ItemView:
+async def _held(engine: Engine, actor: int, job: int, otherwise: str) -> ItemView:
     view = await engine.worklists.show(actor, job)
     if view.item.attempt is None:
-        raise RequestError("item_not_held", f"they do not hold work item {job}: mutirao worklist select {job}")
+        raise RequestError("item_not_held", f"they do not hold work item {job}: {otherwise}")
     return view
+
+
+def _select_first(database: str | None, job: int, person: str) -> str:
+    return calling(database)(f"worklist select {job} --as {shlex.quote(person)}")
 
 
 def _print_taken(taken: Taken | None, person: str, *, json: bool) -> None:
