@@ -26,7 +26,7 @@ async def test_comments_are_kept_with_the_instance_also_when_it_is_closed(desk: 
     assert [each.text for each in await desk.engine.worklists.comments(clerk, instance, after=said[0].id, limit=1)] == [
         "I do"
     ]
-    async with refused("unknown_job"):
+    async with refused("item_finished"):
         await desk.engine.worklists.comment(clerk, "too late", job=job)
 
 
