@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from mutirao import Engine
+from mutirao import Client, Engine
 from mutirao.language.pdl import Source, parse
+from mutirao.server.client.noun import Noun
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,6 +48,7 @@ class Reader:
 
     def __init__(self, folder: Path, database_url: str) -> None:
         self.folder = folder
+        (folder / "examples").symlink_to(ROOT / "examples")
         scripts = Path(sys.executable).parent
         self.environment = {
             **os.environ,
@@ -126,6 +128,18 @@ def test_pages_link_only_to_what_is_there() -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_method_of_the_client_is_documented() -> None:
+    page = (ROOT / "docs" / "client.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    parts = {name: part for name, part in vars(Client("http://localhost")).items() if isinstance(part, Noun)}
+    assert rows.keys() == parts.keys()
+    for name, part in parts.items():
+        methods = {each for each in dir(part) if not each.startswith("_") and callable(getattr(part, each))}
+        assert set(re.findall(r"`(\w+)\(", rows[name])) == methods, name
+    own = {each for each in dir(Client) if not each.startswith("_") and callable(getattr(Client, each))}
+    assert {each for each in own if f"`client.{each}(" not in page} == set()
 
 
 def test_readme_is_short() -> None:
