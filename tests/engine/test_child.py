@@ -199,16 +199,67 @@ async def test_a_parent_that_is_interrupted_starts_its_child_when_it_is_resumed(
     assert await engine.jobs(parent) == {"ship": "running"}
 
 
+async def test_children_are_interrupted_and_resumed_with_their_parents(engine: Engine) -> None:
+    lives = await three_levels(engine)
+    await engine.suspend(lives[0])
+    for _ in range(3):
+        await engine.one(TICK)
+    assert [await engine.status(each) for each in lives] == ["open.notrunning.suspended"] * 3
+    assert await engine.claim("shipping", "pack") == []
+    assert (await engine.trace(lives[2]))[1].note == {"reason": f"its parent, instance {lives[1]}, was interrupted"}
+    await engine.resume(lives[0])
+    for _ in range(3):
+        await engine.one(TICK)
+    assert [await engine.status(each) for each in lives] == ["open.running"] * 3
+    assert (await engine.trace(lives[2]))[2].note == {"reason": f"its parent, instance {lives[1]}, was resumed"}
+    await engine.do("shipping", "pack", parcel="p")
+    for _ in range(2):
+        await engine.one(TICK)
+    assert {await engine.status(each) for each in lives} == {"closed.completed"}
+
+
+async def test_what_was_interrupted_on_its_own_is_not_resumed_with_its_parent(engine: Engine) -> None:
+    await family(engine)
+    parent, child = await begin(engine)
+    await engine.suspend(child)
+    await engine.suspend(parent)
+    await engine.one(TICK)
+    await engine.resume(parent)
+    await engine.one(TICK)
+    assert await engine.status(parent) == "open.running"
+    assert await engine.status(child) == "open.notrunning.suspended"
+
+
+async def test_a_parent_that_is_resumed_before_a_clock_came_leaves_its_child_alone(engine: Engine) -> None:
+    await family(engine)
+    parent, child = await begin(engine)
+    await engine.suspend(parent)
+    await engine.resume(parent)
+    await engine.one(TICK)
+    assert await engine.kinds(child) == ["start"]
+
+
 async def test_a_child_that_ends_while_its_parent_is_interrupted_is_merged(engine: Engine) -> None:
     await family(engine)
     parent, _ = await begin(engine)
+    job = await engine.take("shipping", "pack")
     await engine.suspend(parent)
-    await engine.do("shipping", "pack", parcel="p")
+    await engine.complete(job, parcel="p")
     await engine.one(TICK)
     assert (await engine.state(parent))["parcel"] == "p"
     assert await engine.status(parent) == "open.notrunning.suspended"
     await engine.resume(parent)
     assert await engine.status(parent) == "closed.completed"
+
+
+async def test_a_child_that_ends_before_it_could_be_cancelled_ends_its_parent(engine: Engine) -> None:
+    await family(engine)
+    parent, child = await begin(engine)
+    job = await engine.take("shipping", "pack")
+    await engine.cancel(parent)
+    await engine.complete(job, parcel="p")
+    await engine.one(TICK)
+    assert [await engine.status(each) for each in (parent, child)] == ["closed.aborted", "closed.completed"]
 
 
 async def test_a_job_that_is_skipped_before_a_clock_came_starts_nothing(engine: Engine) -> None:

@@ -647,24 +647,6 @@ COMMENT ON COLUMN mutirao.rule.outputs IS 'The attributes that whoever does it m
 
 COMMENT ON COLUMN mutirao.rule.child IS 'A job of it starts an instance of this flow, and ends when that does.';
 
-CREATE TABLE mutirao.child (
-    job bigint NOT NULL,
-    parent bigint NOT NULL,
-    task integer NOT NULL,
-    instance bigint,
-    status mutirao.instance_status,
-    cancels boolean DEFAULT false NOT NULL,
-    due_at timestamp with time zone
-);
-
-COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
-
-COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
-
-COMMENT ON COLUMN mutirao.child.cancels IS 'The parent is being cancelled, and the child with it.';
-
-COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
-
 CREATE TABLE mutirao.schedule (
     name text NOT NULL,
     flow integer NOT NULL,
@@ -836,6 +818,28 @@ COMMENT ON TABLE mutirao.retention IS 'How long finished instances of a flow are
 COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone when due and exported; until then they stay.';
 
 COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
+
+CREATE TABLE mutirao.child (
+    job bigint NOT NULL,
+    parent bigint NOT NULL,
+    task integer NOT NULL,
+    instance bigint,
+    status mutirao.instance_status,
+    wants text,
+    rests boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone,
+    CONSTRAINT child_wants_check CHECK ((wants = ANY (ARRAY['cancel'::text, 'suspend'::text, 'resume'::text])))
+);
+
+COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+
+COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+
+COMMENT ON COLUMN mutirao.child.wants IS 'What is done to the parent, and has still to be done to the child.';
+
+COMMENT ON COLUMN mutirao.child.rests IS 'It was interrupted because its parent was, and goes on with it.';
+
+COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
 
 CREATE TABLE mutirao.version (
     id integer NOT NULL,

@@ -154,7 +154,7 @@ begin
   delete from mutirao.job j using mutirao.flow f
   where j.instance = any (instances) and f.id = j.flow and (j.status <> 'running' or j.task = f.exception_task);
   delete from mutirao.delayed d where d.instance = any (instances);
-  perform mutirao.cancel_children(instances);
+  perform mutirao.steer_children(instances, 'cancel');
   perform mutirao.write_all(array(
     select row(1, 'cancel', i.id, i.flow, i.version, null, null, null, null, null, i.state,
       array(select j.task from mutirao.job j where j.instance = i.id), '{}', i.fired, i.reached, i.latest, null,
@@ -182,8 +182,9 @@ begin
     if flows is not null then
       perform mutirao.wake(flows);
     end if;
-    perform mutirao.resume_alerts(instances), mutirao.resume_children(instances);
+    perform mutirao.resume_alerts(instances);
   end if;
+  perform mutirao.steer_children(instances, kind);
   perform mutirao.write_all(array(
     select row(1, hold_instances.kind, i.id, i.flow, i.version, null, null, null, null, null, i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
       i.parked, i.reasons, case when hold_instances.kind = 'suspend' then 'suspended' else (select 'delayed' from mutirao.delayed d where d.instance = i.id) end, i.firings, i.priority, i.started_at, writer, mutirao.note(reason))::mutirao.work

@@ -55,6 +55,12 @@ end $$;
 comment on function mutirao.create_instance(int, text, jsonb, text, jsonb, int, int, timestamptz, text) is
   'A person starts an instance, and is in charge of it unless somebody else is named. policies: for single tasks, whom their items are offered to.';
 
+create or replace function mutirao.hint_items(instance bigint, person int default null) returns void
+language sql as $$
+  select mutirao.hint(array_agg(j.person) || array_agg(j.offered_to) || hint_items.person, array_agg(j.role)) from mutirao.job j where j.instance = hint_items.instance and j.role is not null
+$$;
+comment on function mutirao.hint_items(bigint, int) is 'Whoever has to do with the work items of an instance is to read their list again, and so is this person.';
+
 create or replace function mutirao.steer_instance(actor int, instance bigint, act text, change jsonb default null, reason text default null) returns void
 language plpgsql security definer as $$
 declare
@@ -63,7 +69,7 @@ declare
 begin
   perform mutirao.check_given_files(p.id, instance, change);
   -- Before the act: those who lose an item are to read their lists again, too. A hint is heard when all this is committed.
-  perform mutirao.hint(array_agg(j.person) || array_agg(j.offered_to) || p.id, array_agg(j.role)) from mutirao.job j where j.instance = steer_instance.instance and j.role is not null;
+  perform mutirao.hint_items(instance, p.id);
   case act
     when 'suspend' then perform mutirao.suspend_instance(instance, writer, reason);
     when 'resume' then perform mutirao.resume_instance(instance, writer, reason);
@@ -135,7 +141,7 @@ comment on function mutirao.hand_over(int, bigint, int, text) is 'Puts somebody 
 create or replace function mutirao.note_ends(instances bigint[]) returns void
 language plpgsql as $$
 begin
-  if exists (select from mutirao.child c where c.due_at is null) then
+  if exists (select from mutirao.child) then
     perform mutirao.children_ended(instances);
   end if;
   if exists (select from mutirao.charge) then

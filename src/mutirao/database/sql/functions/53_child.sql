@@ -38,7 +38,7 @@ create or replace function mutirao.want_children(jobs bigint[]) returns void
 language plpgsql as $$
 begin
   insert into mutirao.child as c (job, parent, task, due_at) select j.id, j.instance, j.task, mutirao.now() from mutirao.job j where j.id = any (jobs)
-  on conflict (job) do update set instance = null, status = null, cancels = false, due_at = excluded.due_at;
+  on conflict (job) do update set instance = null, status = null, wants = null, rests = false, due_at = excluded.due_at;
   if found then
     perform pg_notify('mutirao', 'clock');
   end if;
@@ -76,25 +76,21 @@ begin
   end if;
 end $$;
 
-create or replace function mutirao.cancel_children(parents bigint[]) returns void
+create or replace function mutirao.steer_children(parents bigint[], act text) returns void
 language plpgsql as $$
 begin
   if not exists (select from mutirao.child) then return; end if;
   perform from mutirao.child c where c.parent = any (parents) order by c.job for update;
-  delete from mutirao.child c where c.parent = any (parents) and c.instance is null;
-  update mutirao.child c set cancels = true, due_at = mutirao.now() where c.parent = any (parents) and c.status is null;
-  if found then
-    perform pg_notify('mutirao', 'clock');
+  if act = 'cancel' then
+    delete from mutirao.child c where c.parent = any (parents) and c.instance is null;
+  elsif act = 'resume' then
+    update mutirao.child c set due_at = mutirao.now() where c.parent = any (parents) and c.instance is null and c.due_at is null
+      and exists (select from mutirao.job j where j.id = c.job and j.status = 'ready');
   end if;
+  update mutirao.child c set wants = act, due_at = mutirao.now() where c.parent = any (parents) and c.instance is not null and c.status is null;
+  perform pg_notify('mutirao', 'clock');
 end $$;
-comment on function mutirao.cancel_children(bigint[]) is 'Lets a clock cancel the children of instances that are being cancelled.';
-
-create or replace function mutirao.resume_children(parents bigint[]) returns void
-language sql as $$
-  update mutirao.child c set due_at = mutirao.now() where c.parent = any (parents) and c.instance is null and c.due_at is null
-    and exists (select from mutirao.job j where j.id = c.job and j.status = 'ready')
-$$;
-comment on function mutirao.resume_children(bigint[]) is 'Lets a clock start the children that did not start because their parents were interrupted.';
+comment on function mutirao.steer_children(bigint[], text) is 'Lets a clock do to the children what is being done to their parents: cancel, suspend, resume. Those that were not started are now, or never.';
 
 create or replace function mutirao.chosen(state jsonb, names text[]) returns jsonb
 language sql immutable
@@ -182,12 +178,23 @@ begin
   end if;
 end $$;
 
-create or replace function mutirao.cancel_child(c mutirao.child) returns void
+-- The child is locked. One that somebody interrupted on its own is not resumed with its parent.
+create or replace function mutirao.follow_parent(c mutirao.child) returns void
 language plpgsql as $$
+declare
+  i mutirao.instance;
+  is_held boolean;
 begin
-  update mutirao.child x set due_at = null where x.job = c.job;
-  perform mutirao.cancel_instances(array[i.id], 'mutirao', format('its parent, instance %s, was cancelled', c.parent))
-  from mutirao.instance i where i.id = c.instance and i.hold is distinct from 'cancelled';
+  select * into i from mutirao.instance x where x.id = c.instance;
+  is_held := i.hold = 'suspended';
+  update mutirao.child x set due_at = null, wants = null, rests = c.wants = 'suspend' and is_held is not true where x.job = c.job;
+  if i.id is null or i.hold = 'cancelled' or c.wants = 'resume' and not (c.rests and is_held) or c.wants = 'suspend' and is_held then return; end if;
+  perform mutirao.hint_items(i.id);
+  if c.wants = 'cancel' then
+    perform mutirao.cancel_instances(array[i.id], 'mutirao', format('its parent, instance %s, was cancelled', c.parent));
+  else
+    perform mutirao.hold_instances(array[i.id], c.wants, 'mutirao', format('its parent, instance %s, was %s', c.parent, case c.wants when 'suspend' then 'interrupted' else 'resumed' end));
+  end if;
 end $$;
 
 -- One child after another: first the instance that is to be written, then the row, if it is still due.
@@ -196,19 +203,19 @@ language plpgsql as $$
 declare
   at timestamptz := mutirao.now();
   c mutirao.child;
-  is_to_cancel boolean;
+  follows boolean;
   subject bigint;
 begin
   done := 0;
   for c in select x.* from mutirao.child x where x.due_at <= at order by x.due_at, x.job limit least(room, 50) loop
-    is_to_cancel := c.cancels and c.status is null;
-    subject := case when is_to_cancel then c.instance else c.parent end;
+    follows := c.wants is not null and c.status is null;
+    subject := case when follows then c.instance else c.parent end;
     perform from mutirao.instance i where i.id = subject for no key update skip locked;
     continue when not found and exists (select from mutirao.instance i where i.id = subject);
     select * into c from mutirao.child x where x.job = c.job and x.due_at <= at for update skip locked;
-    continue when not found or is_to_cancel <> (c.cancels and c.status is null);
-    if is_to_cancel then
-      perform mutirao.cancel_child(c);
+    continue when not found or follows <> (c.wants is not null and c.status is null);
+    if follows then
+      perform mutirao.follow_parent(c);
     else
       perform mutirao.step_child(c);
     end if;
@@ -216,4 +223,4 @@ begin
   end loop;
   next_at := (select min(x.due_at) from mutirao.child x where x.due_at is not null);
 end $$;
-comment on function mutirao.clock_children(int) is 'Starts the instances that jobs wait for, ends the jobs when these have ended, and cancels them with their parents.';
+comment on function mutirao.clock_children(int) is 'Starts the instances that jobs wait for, ends the jobs when these have ended, and does to them what is done to their parents.';

@@ -174,12 +174,14 @@ create table mutirao.child (
   task     int not null,
   instance bigint unique,
   status   mutirao.instance_status,
-  cancels  boolean not null default false,
+  wants    text check (wants in ('cancel', 'suspend', 'resume')),
+  rests    boolean not null default false,
   due_at   timestamptz
 );
 comment on table mutirao.child is 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
 comment on column mutirao.child.status is 'How the instance ended; null: it has not.';
-comment on column mutirao.child.cancels is 'The parent is being cancelled, and the child with it.';
-comment on column mutirao.child.due_at is 'When a clock has something to do: to start it, to cancel it, or to end the job. Null: nothing.';
+comment on column mutirao.child.wants is 'What is done to the parent, and has still to be done to the child.';
+comment on column mutirao.child.rests is 'It was interrupted because its parent was, and goes on with it.';
+comment on column mutirao.child.due_at is 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
 create index child_due on mutirao.child (due_at) where due_at is not null;
 create index child_parent on mutirao.child (parent);
