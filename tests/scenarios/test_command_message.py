@@ -105,6 +105,9 @@ def test_settings_are_listed_and_set_together(url: str) -> None:
     assert changed["transfer"]["set_by"]
     shown = mutirao("setting", "list", "--database", url).stdout
     assert "[36,12,0.5]  hours before a deadline" in shown
+    [change] = answer("setting", "history", "--limit", 1, "--database", url)
+    assert (change["reason"], change["name"]) == ("shorter ways", "transfer")
+    assert "shorter ways" in mutirao("setting", "history", "--database", url).stdout
 
 
 @pytest.mark.parametrize(

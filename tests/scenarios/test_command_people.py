@@ -144,6 +144,10 @@ def test_it_is_handed_over_and_talked_about(url: str) -> None:
     shown = mutirao("instance", "show", instance, "--database", url).stdout
     for words in ("in charge", "clerk_2: who signs?", "handed over to clerk_2", "on leave", "for clerk"):
         assert words in shown
+    [comment] = answer("instance", "show", instance, "--database", url)["comments"]
+    remove = ("instance", "remove-comment", comment["id"], "--database", url)
+    assert_refused(mutirao(*remove, "--as", "manager"), "forbidden")
+    assert mutirao(*remove, "--as", "clerk_2").stdout == f"Comment {comment['id']} is removed.\n"
 
 
 def test_one_that_is_being_cancelled_says_so(url: str) -> None:
@@ -168,3 +172,17 @@ def test_what_is_advised_can_be_copied(url: str) -> None:
     refused = mutirao(*finish)
     assert_refused(refused, "item_not_held")
     assert shlex.split(refused.stderr)[-4:] == ["--as", "the 'new' clerk", "--database", url]
+
+
+async def test_a_childs_job_names_the_instance_that_does_it(url: str) -> None:
+    async with Engine(url, upgrade=False) as engine:
+        street = FlowBuilder("street").attribute("photo", "file").final("photo is not null")
+        await engine.apply(street.child("build", "house", when="photo is null", outputs=("photo",)).build())
+        [parent] = await engine.start_named("street", [{}])
+        async with engine.connection() as connection:
+            await connection.execute("select mutirao.turn_clock(duty => 'children')")
+        [child] = (await engine.instance(parent)).children
+        [job] = await engine.jobs(parent)
+    assert f"instance {child} does it" in mutirao("instance", "show", parent, "--database", url).stdout
+    assert f"instance {child}" in mutirao("job", "show", job.id, "--database", url).stdout
+    assert f"instance {parent}" in mutirao("instance", "show", child, "--database", url).stdout

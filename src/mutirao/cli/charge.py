@@ -38,3 +38,16 @@ def comment(
     """
     number = act_as(database, person, lambda engine, actor: engine.worklists.comment(actor, text, instance=instance))
     console.print(Text(f"Comment {number}."))
+
+
+def remove_comment(
+    comment: Annotated[int, typer.Argument(metavar="COMMENT", help="The comment's number.")],
+    person: Person,
+    database: Database = None,
+) -> None:
+    """Take back what one has said; administrators take back what others did.
+
+    Example: mutirao instance remove-comment 5 --as clerk_1
+    """
+    act_as(database, person, lambda engine, actor: engine.worklists.remove_comment(actor, comment))
+    console.print(Text(f"Comment {comment} is removed."))

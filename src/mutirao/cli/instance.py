@@ -162,6 +162,7 @@ for each in (steer.repair, steer.cancel, steer.suspend, steer.resume):
     app.command()(each)
 app.command("hand-over")(charge.hand_over)
 app.command()(charge.comment)
+app.command("remove-comment")(charge.remove_comment)
 app.command("file")(file.fetch)
 
 

@@ -59,6 +59,30 @@ def set_settings(
     _print(visit(database, act, must_exist=True), json=json)
 
 
+@app.command()
+def history(
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="ID", help="The next page: before this one.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="So many at most.")] = 20,
+    database: Database = None,
+    json: Json = False,
+) -> None:
+    """Tell who set what, and why, newest first.
+
+    Example: mutirao setting history --limit 5
+    """
+    found = visit(database, lambda engine: engine.settings.changes(before=before, limit=limit), must_exist=True)
+    if json:
+        return print_json(found)
+    listing = Listing("id", "name", "was", "is", "by", "at", "why", numbers=("id",), loose=("why",), spare=("at",))
+    for each in found:
+        was, now = (ENCODER.encode(value).decode() for value in (each.before, each.after))
+        at = render.moment(each.at)
+        listing.add_row(str(each.id), each.name, was, now, Text(each.writer), at, Text(each.reason or ""))
+    return console.print(listing if found else "Nothing was set yet.", highlight=False)
+
+
 def _read(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:

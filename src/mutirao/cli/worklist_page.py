@@ -50,7 +50,7 @@ def print_item(view: ItemView) -> None:
 
 def print_said(comments: Sequence[Comment], attachments: Sequence[Attachment]) -> None:
     """What was said about an instance or an item, and what came too late for it."""
-    _print_lines("Comments", [f"{_moment(each.at)}  {each.author}: {each.text}" for each in comments])
+    _print_lines("Comments", [f"{each.id}  {_moment(each.at)}  {each.author}: {each.text}" for each in comments])
     _print_lines("Attachments", [f"{each.id}  {_moment(each.at)}  {_late(each)}" for each in attachments])
 
 

@@ -1,0 +1,40 @@
+"""A trace in words: who did what, to whom it went, what was said, and why."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mutirao.database.record import TraceRow
+from mutirao.database.story import tell, told
+from mutirao.model import Definition
+
+NOW = datetime(2031, 12, 24, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note", "words"),
+    [
+        ("select", None, "reply taken"),
+        ("lock", None, "reply taken, to be done elsewhere"),
+        ("return", {"reason": "no time"}, "reply returned: no time"),
+        ("delegate", {"to": "clerk_2", "reason": "you know it"}, "reply delegated to clerk_2: you know it"),
+        ("insert", {"to": "clerk_3"}, "reply put into the list of clerk_3"),
+        ("remove", {"from": "clerk_3"}, "reply taken out of the list of clerk_3"),
+        ("transfer", {"from": "clerk_1", "to": "manager"}, "reply moved to manager"),
+        ("extend", {"to": "2032-01-01", "reason": "parts are late"}, "reply to be done by 2032-01-01: parts are late"),
+        ("hand_over", {"to": "manager"}, "handed over to manager"),
+        (
+            "output",
+            {"stdout": "3 pages", "stderr": "low ink"},
+            "reply said something: stdout: 3 pages; stderr: low ink",
+        ),
+        ("delegate", None, "reply delegated to ?"),
+        ("unheard_of", {"reason": "why not"}, "unheard_of: why not"),
+    ],
+)
+def test_what_was_done_says_to_whom_and_why(kind: str, note: dict[str, Any] | None, words: str) -> None:
+    assert told(kind, "reply", note) == words
+    row = TraceRow(1, kind, "reply", 2, 3, None, "open.running", None, "clerk_1", note, NOW, [])
+    [event] = tell([row], Definition(name="letter", attributes=(), tasks=()))
+    assert words == (f"{event.what}: {event.note}" if event.note else event.what)
