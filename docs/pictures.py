@@ -7,16 +7,18 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from mutirao import Change, Flow, Worker, task
+from mutirao import Change, Creation, Flow, ItemFilter, Worker, task
 from mutirao.cli.board import View, look
 from mutirao.cli.cause import Picture
 from mutirao.cli.example import Travellers
 from mutirao.cli.story import story_table
 from mutirao.cli.tally import Tally
 from mutirao.cli.up import EXAMPLE, Shown, prepare
+from mutirao.cli.worklist_page import item_table
 from mutirao.database.engine import Engine
 from mutirao.database.story import tell
-from mutirao.testing import throwaway_engine
+from mutirao.language.pdl import read_pdl
+from mutirao.testing import advance, throwaway_engine
 
 IMAGES = Path(__file__).parent / "images"
 WATCHED = timedelta(seconds=12)
@@ -86,8 +88,33 @@ async def ask_why(engine: Engine) -> None:
     await working
 
 
-def save(name: str, title: str, what: RenderableType) -> None:
-    console = Console(record=True, width=110, file=io.StringIO())
+MAINTENANCE = Path(__file__).parents[1] / "examples" / "maintenance.pdl"
+CUSTOMERS = ("City library", "Bakery", "Museum", "Town hall", "School")
+
+
+async def read_a_worklist(engine: Engine) -> None:
+    """Let a maintenance firm take some calls, one of them a while ago, and look at what the office has to do."""
+    for role in ("office", "technician", "store"):
+        await engine.roles.add(None, role)
+    clerk = (await engine.persons.add(None, "clerk_1", roles=["office"])).id
+    await engine.library.apply(read_pdl(MAINTENANCE.read_text("utf-8")))
+    async with engine.connection() as connection:
+        for number, customer in enumerate(CUSTOMERS):
+            call = Creation(flow="maintenance", key=f"call-{4711 + number}", priority=25 if number == 1 else 0)
+            await engine.charges.create(clerk, call)
+            if number in (0, 2):
+                page = await engine.worklists.page(clerk, ItemFilter(descending=True))
+                job = page.items[0].job
+                attempt = await engine.worklists.select(clerk, job)
+                await engine.worklists.finish(clerk, job, attempt, {"customer": customer})
+            await advance(connection, timedelta(minutes=11))
+    await engine.worklists.next(clerk, ItemFilter(sort="deadline"))
+    page = await engine.worklists.page(clerk, ItemFilter(sort="deadline"))
+    save("worklist", "mutirao worklist list --as clerk_1 --sort deadline", item_table(page.items), width=132)
+
+
+def save(name: str, title: str, what: RenderableType, *, width: int = 110) -> None:
+    console = Console(record=True, width=width, file=io.StringIO())
     console.print(what)
     console.save_svg(str(IMAGES / f"{name}.svg"), title=title)
 
@@ -98,6 +125,8 @@ async def main() -> None:
         await watch_the_example(engine)
     async with throwaway_engine() as engine:
         await ask_why(engine)
+    async with throwaway_engine() as engine:
+        await read_a_worklist(engine)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def print_page(page: ItemPage, counts: list[ItemCount]) -> None:
     if not page.items:
         console.print("No items.")
         return
-    console.print(_listing(page.items), highlight=False)
+    console.print(item_table(page.items), highlight=False)
     ready, running, overdue = (sum(getattr(each, name) for each in counts) for name in ("ready", "running", "overdue"))
     console.print(Text(f"\nIn all {counted(ready, 'item')} to do, {running} held, {overdue} overdue.", "dim"))
     if page.next is not None:
@@ -67,7 +67,7 @@ def _print_lines(title: str, lines: Sequence[str]) -> None:
         console.print(Text(f"  {line}"), highlight=False)
 
 
-def _listing(items: list[Item]) -> Listing:
+def item_table(items: list[Item]) -> Listing:
     listing = Listing(
         "item", "task", "instance", "role", "status", "priority", "due", "size", "since",
         numbers=("item", "priority", "size"), loose=("task", "instance"), spare=("size", "since", "priority", "role"),
