@@ -10,7 +10,20 @@ from mutirao.database.item import ItemFilter
 from mutirao.database.record import Event, Instance, Sent
 from mutirao.database.schedule import Schedule
 from mutirao.errors import Failed, FlowError, LeaseLost, MutiraoError, OperatorError, RequestError
-from mutirao.language import Flow, FlowBuilder, Json, child, handles, not_as, same_as, searchable, task, wait, work
+from mutirao.language import (
+    Flow,
+    FlowBuilder,
+    Json,
+    application,
+    child,
+    handles,
+    not_as,
+    same_as,
+    searchable,
+    task,
+    wait,
+    work,
+)
 from mutirao.model import Change, File, Job, Limit, Query
 from mutirao.worker import Clock, Worker, WorkerOptions
 
@@ -45,6 +58,7 @@ __all__ = [
     "Sent",
     "Worker",
     "WorkerOptions",
+    "application",
     "blocking_client",
     "blocking_engine",
     "child",

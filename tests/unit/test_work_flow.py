@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mutirao import Flow, FlowBuilder, FlowError, child, not_as, same_as, work
+from mutirao import Flow, FlowBuilder, FlowError, application, child, not_as, same_as, work
 from mutirao.model import Offer, Policy, Term, from_document, to_document
 
 MISSPELT: Any = {"dedline": 3}
@@ -26,9 +26,10 @@ def test_people_and_other_flows_do_tasks_that_have_no_function() -> None:
         )
         file_it = work("clerk", depends=approve.failed | ask, policy=same_as("ask"), kind="semi_automatic")
         ship = child("shipping", depends=approve, inputs=("address",), outputs=())
+        label = application("Label", depends=ship, inputs=["address"], retries=1, timeout=timedelta(minutes=5))
 
     definition = Purchase.definition
-    ask, approve, file_it, ship = definition.tasks
+    ask, approve, file_it, ship, label = definition.tasks
     assert definition.creator == "clerk"
     assert ask.offer == Offer(role="clerk", policy=Policy("least_loaded"), disconnected=True)
     assert approve.offer == Offer(role="manager", policy=Policy("not_as", "ask"), deadline=timedelta(hours=48))
@@ -36,6 +37,8 @@ def test_people_and_other_flows_do_tasks_that_have_no_function() -> None:
     assert (approve.depends, approve.fires) == (Term("ask", "succeeded"), "once")
     assert file_it.offer == Offer(role="clerk", kind="semi_automatic", policy=Policy("same_as", "ask"))
     assert (ship.child, ship.inputs, ship.outputs, ship.offer) == ("shipping", ("address",), (), None)
+    assert (label.application, label.inputs, label.offer) == ("Label", ("address",), None)
+    assert (label.retries, label.timeout, label.depends) == (1, timedelta(minutes=5), Term("ship", "succeeded"))
     assert Purchase.handlers == {}
     assert from_document(to_document(definition)) == definition
     built = (
@@ -56,6 +59,7 @@ def test_people_and_other_flows_do_tasks_that_have_no_function() -> None:
             "file_it", "clerk", depends=Term("approve", "failed") | "ask", policy=same_as("ask"), kind="semi_automatic"
         )
         .child("ship", "shipping", depends="approve", inputs=("address",), outputs=())
+        .application("label", "Label", depends="ship", inputs=["address"], retries=1, timeout=timedelta(minutes=5))
         .creator("clerk")
     )
     assert built.build().definition == definition
@@ -96,6 +100,7 @@ def test_a_creator_is_inherited() -> None:
     ("make", "says"),
     [
         (lambda: work("clerk"), "work('clerk') has neither when nor depends; add when="),
+        (lambda: application("Label"), "application('Label') has neither when nor depends; add when="),
         (lambda: child("shipping"), "child('shipping') has neither when nor depends; add when="),
         (lambda: work("clerk", when="true", **MISSPELT), 'unknown option "dedline"; did you mean "deadline"?'),
         (lambda: child("shipping", when="true", **MISSPELT), 'unknown option "dedline"'),

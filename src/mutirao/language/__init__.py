@@ -6,7 +6,7 @@ from mutirao.language.handler import Handler, handles
 from mutirao.language.load import Loaded, load, load_flows
 from mutirao.language.python import Flow
 from mutirao.language.task import task, wait
-from mutirao.language.work import child, not_as, same_as, work
+from mutirao.language.work import application, child, not_as, same_as, work
 
 __all__ = [
     "Flow",
@@ -14,6 +14,7 @@ __all__ = [
     "Handler",
     "Json",
     "Loaded",
+    "application",
     "child",
     "handles",
     "load",

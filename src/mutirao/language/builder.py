@@ -15,10 +15,17 @@ from types import new_class
 from typing import Any, Self, TypeAlias, Unpack
 
 from mutirao.errors import FlowError
-from mutirao.language.place import place_of_caller, placed
+from mutirao.language.place import place_of_caller, placing
 from mutirao.language.python import RESERVED, Flow, finish
 from mutirao.language.task import TaskOptions, check_options, make_task
-from mutirao.language.work import StartOptions, WorkOptions, child_options, work_options
+from mutirao.language.work import (
+    ApplicationOptions,
+    StartOptions,
+    WorkOptions,
+    application_options,
+    child_options,
+    work_options,
+)
 from mutirao.model import Attribute, AttributeType, Change, Definition, Ends, Task
 from mutirao.model.name import quote
 
@@ -50,10 +57,8 @@ class FlowBuilder:
 
     def task(self, name: str, run: Run | None = None, **options: Unpack[TaskOptions]) -> Self:
         """Add a task. `run` takes the state, as a method does; without it, another program does the task's jobs."""
-        try:
+        with placing(place_of_caller()):
             check_options(name, options)
-        except FlowError as error:
-            raise placed(error, place_of_caller()) from None
         self._tasks.append(make_task(name, options, None))
         if run is not None:
             self._functions[name] = run
@@ -61,18 +66,19 @@ class FlowBuilder:
 
     def work(self, name: str, role: str, **options: Unpack[WorkOptions]) -> Self:
         """Add a task for the persons of a role."""
-        try:
-            self._tasks.append(make_task(name, work_options(f"task {quote(name)}", role, options), None))
-        except FlowError as error:
-            raise placed(error, place_of_caller()) from None
-        return self
+        return self._add(name, place_of_caller(), lambda place: work_options(place, role, options))
 
     def child(self, name: str, flow: str, **options: Unpack[StartOptions]) -> Self:
         """Add a task that an instance of another flow does."""
-        try:
-            self._tasks.append(make_task(name, child_options(f"task {quote(name)}", flow, options), None))
-        except FlowError as error:
-            raise placed(error, place_of_caller()) from None
+        return self._add(name, place_of_caller(), lambda place: child_options(place, flow, options))
+
+    def application(self, name: str, application: str, **options: Unpack[ApplicationOptions]) -> Self:
+        """Add a task that an executable does, by its name in the library."""
+        return self._add(name, place_of_caller(), lambda place: application_options(place, application, options))
+
+    def _add(self, name: str, place: str, options: Callable[[str], TaskOptions]) -> Self:
+        with placing(place):
+            self._tasks.append(make_task(name, options(f"task {quote(name)}"), None))
         return self
 
     def creator(self, role: str) -> Self:

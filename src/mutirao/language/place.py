@@ -1,6 +1,8 @@
 """Where in a program something is written, to be named in a refusal."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -26,3 +28,12 @@ def place_of_caller() -> str:
 
 def placed(error: FlowError, place: str) -> FlowError:
     return FlowError(error.code, f"{error.message} ({place})")
+
+
+@contextmanager
+def placing(place: str) -> Iterator[None]:
+    """A refusal names the place. Whoever asks `placing(place_of_caller())` means their own caller."""
+    try:
+        yield
+    except FlowError as error:
+        raise placed(error, place) from None

@@ -25,7 +25,7 @@ from typing import (
 )
 
 from mutirao.errors import FlowError
-from mutirao.language.place import place_of, place_of_caller, placed
+from mutirao.language.place import place_of, place_of_caller, placed, placing
 from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Limit, Task, Term
 from mutirao.model.dependency import dependency
 from mutirao.model.name import quote, suggest
@@ -142,12 +142,10 @@ def task(*bare: Never, **options: Unpack[TaskOptions]) -> Decorator:
 
     def decorate(function: Callable[Concatenate[S, P], R], /) -> TaskMethod[S, P, R]:
         method = TaskMethod(function, options)
-        try:
+        with placing(place_of(function)):
             check_options(method.name, options)
             if not {"when", "depends"} & options.keys():
                 raise without_start(f"task {quote(method.name)}")
-        except FlowError as error:
-            raise placed(error, place_of(function)) from None
         return method
 
     return decorate
@@ -158,12 +156,10 @@ def wait(until: str, **options: Unpack[WaitOptions]) -> TaskMethod[Any, ..., Cha
 
     cool_off = wait("remind_at", depends=order)
     """
-    try:
+    with placing(place_of_caller()):
         check_options("wait", options, WaitOptions)
         if not {"when", "depends"} & options.keys():
             raise without_start(f"wait({until!r})", 'write wait("…", when="…") or wait("…", depends=…)')
-    except FlowError as error:
-        raise placed(error, place_of_caller()) from None
     return TaskMethod(None, cast("TaskOptions", {**options, "wait": until, "by_clock": True}))
 
 

@@ -1,9 +1,10 @@
-"""Tasks of a flow's class that no function does: those for people, and those that another flow does.
+"""Tasks of a flow's class that no function does: those for people, those of an application, and those that another flow does.
 
 class Purchase(Flow):
     approve = work("manager", when="approved is null", outputs=("approved",), deadline=timedelta(hours=48))
     pay = work("clerk", depends=approve, policy=not_as(approve))
-    ship = child("shipping", depends=pay, inputs=("address",), outputs=("shipped_at",))
+    label = application("Label", depends=pay, inputs=("address",), outputs=("label",), retries=1)
+    ship = child("shipping", depends=label, inputs=("address",), outputs=("shipped_at",))
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, Unpack, cast
 
-from mutirao.errors import FlowError
-from mutirao.language.place import place_of_caller, placed
+from mutirao.language.place import place_of_caller, placing
 from mutirao.language.task import Meant, TaskMethod, TaskOptions, check_options, without_start
 from mutirao.model import Change, Offer, Policy
 
@@ -72,6 +72,15 @@ class WorkOptions(StartOptions, total=False):
     application: str
 
 
+class ApplicationOptions(StartOptions, total=False):
+    """How its jobs are run; see `mutirao.model.Task`."""
+
+    wait: str
+    timeout: timedelta | None
+    retries: int
+    backoff: timedelta
+
+
 class HasDefinition(Protocol):
     definition: ClassVar[Definition]
 
@@ -84,10 +93,8 @@ def work(role: str, **options: Unpack[WorkOptions]) -> Work:
 
     approve = work("manager", when="approved is null", outputs=("approved",), policy="least_loaded")
     """
-    try:
+    with placing(place_of_caller()):
         return TaskMethod(None, work_options(f"work({role!r})", role, options))
-    except FlowError as error:
-        raise placed(error, place_of_caller()) from None
 
 
 def child(flow: str | type[HasDefinition], **options: Unpack[StartOptions]) -> Work:
@@ -96,10 +103,17 @@ def child(flow: str | type[HasDefinition], **options: Unpack[StartOptions]) -> W
     ship = child("shipping", depends=pay, inputs=("address",), outputs=("shipped_at",))
     """
     name = flow if isinstance(flow, str) else flow.definition.name
-    try:
+    with placing(place_of_caller()):
         return TaskMethod(None, child_options(f"child({name!r})", name, options))
-    except FlowError as error:
-        raise placed(error, place_of_caller()) from None
+
+
+def application(name: str, **options: Unpack[ApplicationOptions]) -> Work:
+    """A task that an executable does, by its name in the library: it is given the `inputs`, and writes the `outputs`.
+
+    label = application("Label", depends=pay, inputs=("address",), outputs=("label",), timeout=timedelta(minutes=5))
+    """
+    with placing(place_of_caller()):
+        return TaskMethod(None, application_options(f"application({name!r})", name, options))
 
 
 def work_options(place: str, role: str, options: WorkOptions) -> TaskOptions:
@@ -119,6 +133,12 @@ def child_options(place: str, flow: str, options: StartOptions) -> TaskOptions:
     check_options(place, options, StartOptions)
     _check_start(place, options)
     return cast("TaskOptions", {**_with_tuples(dict(options)), "child": flow})
+
+
+def application_options(place: str, name: str, options: ApplicationOptions) -> TaskOptions:
+    check_options(place, options, ApplicationOptions)
+    _check_start(place, options)
+    return cast("TaskOptions", {**_with_tuples(dict(options)), "application": name})
 
 
 def _policy(given: PolicyKind | Picked | Policy) -> Policy:
