@@ -172,7 +172,7 @@ async def test_payload_is_the_state_and_an_interrupt_gives_the_job_back(stage: S
         (LookupError("no hotel"), "LookupError", "no hotel"),
         ("a2 = ", "database_error", "syntax error"),
         ("a9 = 'x'", "database_error", "a9"),
-        ("a4 = ('x'::integer)::text", "database_error", "invalid input syntax"),
+        ("a4 = ('x'::integer)::text", "wrong_call", "invalid input syntax"),
         ("a4 = 'x' where false --", "wrong_call", "more or less"),
     ],
 )

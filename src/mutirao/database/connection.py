@@ -17,6 +17,11 @@ OLDEST_SERVER = 15
 # Connection exceptions, and a server that is shut down, has crashed, or is starting.
 _LOST = ("08", "57P")
 _MEANWHILE = "changed_meanwhile: "
+# A value that cannot be what it should: text that is no number, a number or a time out of range, a character or JSON that
+# PostgreSQL cannot keep. Not all of class 22: a division by zero, for one, would be a mistake of ours.
+_WRONG_VALUE = ("22001", "22003", "22007", "22008", "22021", "22023", "2203", "2201B", "22P")
+# A value too large, a JSON too deep: to send the same again does not help.
+_LIMIT_EXCEEDED = "54"
 
 
 async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
@@ -70,20 +75,25 @@ def refusal_of(error: psycopg.Error) -> MutiraoError:
     ours = from_sqlstate(error.sqlstate or "", error.diag.message_primary or "")
     if ours is not None:
         return ours
-    said = _one_line(error)
+    said, state = _one_line(error), error.sqlstate or ""
+    found: MutiraoError
     match error:
         case psycopg.errors.DiskFull():
             found = OperatorError("disk_full", f"the server has no space left: {said}")
         case psycopg.errors.InsufficientPrivilege():
             found = OperatorError("not_allowed", f"the database refuses: {said}; see `mutirao db grant --help`")
         case psycopg.errors.SerializationFailure() if said.startswith(_MEANWHILE):
-            return RequestError(*said.split(": ", 1))
-        case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate.startswith(_LOST):
+            found = RequestError(*said.split(": ", 1))
+        case psycopg.OperationalError() if not state or state.startswith(_LOST):
             found = OperatorError("server_lost", f"the connection to the server broke: {said}")
+        case _ if state.startswith(_LIMIT_EXCEEDED):
+            found = RequestError("too_large", f"the server cannot take this: {said}")
         case psycopg.OperationalError():
-            return RequestError("try_again", f"the server could not do it now: {said} ({error.sqlstate})")
+            found = RequestError("try_again", f"the server could not do it now: {said} ({state})")
+        case _ if state.startswith(_WRONG_VALUE):
+            found = RequestError("wrong_call", f"a value is not what it should be: {said}")
         case _:
-            return RequestError("database_error", f"{said} ({error.sqlstate or type(error).__name__})")
+            found = RequestError("database_error", f"{said} ({state or type(error).__name__})")
     return found
 
 

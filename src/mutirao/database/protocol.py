@@ -26,9 +26,6 @@ LOOK_LIMIT = timedelta(seconds=10)
 CLOCK_LIMIT = timedelta(seconds=1)
 CLOCK_ROOM = 500
 
-# SQLSTATEs that begin so: a value too large, a JSON too deep.
-_LIMIT_EXCEEDED = "54"
-
 
 class Told(NamedTuple):
     """One row of an answer to `turn`: see the comment on the type mutirao.settled."""
@@ -181,11 +178,9 @@ async def _rows(connection: Any, name: str, values: Sequence[Any]) -> list[tuple
 
 
 def _refusal_of_turn(error: psycopg.Error) -> MutiraoError:
-    """As elsewhere, but for two that the driver counts among lost connections: to send the same again does not help."""
+    """As elsewhere, but for one that the driver counts among lost connections: to send the same again does not help."""
     if isinstance(error, psycopg.errors.QueryCanceled):
         return LookTooLong("condition_failed", "a condition took longer than a look may take")
-    if (error.sqlstate or "").startswith(_LIMIT_EXCEEDED):
-        return RequestError("too_large", f"the server cannot take this: {error.diag.message_primary}")
     return refusal_of(error)
 
 

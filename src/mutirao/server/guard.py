@@ -2,6 +2,7 @@
 
 import logging
 import re
+import secrets
 import time
 from urllib.parse import quote, unquote
 
@@ -47,7 +48,8 @@ class Guard:
             return
         began = time.perf_counter()
         status = 0
-        scope = {**scope, "path": whole_path(scope), "state": dict(scope.get("state") or {})}
+        number = secrets.token_hex(8)
+        scope = {**scope, "path": whole_path(scope), "state": {**(scope.get("state") or {}), "request": number}}
 
         async def guarded(message: Message) -> None:
             nonlocal status
@@ -55,17 +57,17 @@ class Guard:
                 status = message["status"]
                 given = {name.lower() for name, _ in message["headers"]}
                 more = [(name, value) for name, value in _HEADERS.items() if name not in given]
-                message = {**message, "headers": [*message["headers"], *more]}
+                message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", number.encode())]}
             await send(message)
 
         self._metrics.open += 1
         try:
             await self._app(scope, receive, guarded)
         except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
+            log.exception("%s %s failed", scope["method"], scope["path"], extra={"request": number})
             if status:
                 raise  # half of it is sent: the connection must be cut
-            await internal_error()(scope, receive, guarded)
+            await internal_error(number)(scope, receive, guarded)
         finally:
             self._metrics.open -= 1
             self._note(scope, status, time.perf_counter() - began)
@@ -73,6 +75,12 @@ class Guard:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", _UNKNOWN)
         self._metrics.answered(scope["method"] if route != _UNKNOWN else "", route, status, seconds)
-        extra = {"status": status, "ms": round(seconds * 1000, 1), "person": scope.get("state", {}).get("person")}
+        state = scope["state"]
+        extra = {
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "person": state.get("person"),
+            "request": state["request"],
+        }
         level = logging.DEBUG if route in _QUIET else logging.INFO
         log.log(level, "%s %s", scope["method"], scope["path"], extra=extra)

@@ -68,6 +68,7 @@ _REFUSALS: dict[int, str] = {
     416: "The file has no such part.",
     422: "The content is wrong: `errors` tells where.",
     429: "Too often: `Retry-After` tells when to ask again.",
+    500: "A mistake of ours: `request`, as the header `X-Request-Id`, is what the server's log knows it by.",
     503: "The database is away, or the server stops: ask again after `Retry-After` seconds.",
 }
 
@@ -154,6 +155,7 @@ def _statuses(route: APIRoute) -> list[int]:
         416: route.path.endswith("/files/{sha256}"),
         422: True,
         429: True,
+        500: True,
         503: True,
     }
     return [status for status, may in known.items() if may and str(status) not in route.responses]

@@ -77,7 +77,7 @@ def named_by_address() -> Iterator[None]:
 
 def problem(error: MutiraoError, *, headers: dict[str, str] | None = None, **more: Any) -> Response:
     """The answer to a request that is refused."""
-    status = error.status if isinstance(error, Refused) else status_of(error)
+    status = _status(error)
     more = {**error.details, **more}
     body: dict[str, Any] = {
         "type": f"urn:mutirao:problem:{error.code}",
@@ -95,21 +95,31 @@ def problem(error: MutiraoError, *, headers: dict[str, str] | None = None, **mor
     return Response(ENCODER.encode(body), status, known, MEDIA)
 
 
+def _status(error: MutiraoError) -> int:
+    return error.status if isinstance(error, Refused) else status_of(error)
+
+
 def _family(error: MutiraoError) -> str:
     if isinstance(error, FlowError):
         return "flow"
     return "operator" if isinstance(error, OperatorError) else "request"
 
 
-def internal_error() -> Response:
-    """For what we did not foresee: the log has the rest."""
-    return problem(OperatorError("internal_error", "something went wrong here; the server's log tells what"))
+def internal_error(request: str) -> Response:
+    """For what we did not foresee: always the same words, and the log has the rest by the number of the request."""
+    found = OperatorError("internal_error", f"something went wrong here; the server's log tells what, by {request}")
+    return problem(found, request=request)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, MutiraoError)  # noqa: S101 it is registered for these
-    if status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.warning("%s %s: %s", request.method, request.url.path, error)
+    status = _status(error)
+    number = request.state.request
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error, extra={"request": number})
+        return internal_error(number)
+    if status > HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("%s %s: %s", request.method, request.url.path, error, extra={"request": number})
     if is_lost(error):
         request.app.state.reviver.call()
     return problem(error)

@@ -4,7 +4,8 @@
     409  not in the state things are  422  the content is wrong       413  it is too large
     429  too often                    503  the database is away
 
-What only commands and workers meet is in none of them: a request that did would be a mistake of ours, and is told as 500.
+What only commands and workers meet is in none of them, nor is an error of the database that nobody foresaw: a request
+that met one met a mistake of ours, and is told as 500.
 """
 
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ _BY_STATUS: dict[int, str] = {
             role_used shown_once too_many try_again upload_incomplete""",
     413: "file_too_large pdl_too_large too_large",
     422: """attempt_missing attribute_reserved child_circle condition_failed condition_refused condition_syntax
-            condition_too_long condition_type database_error dependency_cycle duplicate_name file_mismatch flow_invalid
+            condition_too_long condition_type dependency_cycle duplicate_name file_mismatch flow_invalid
             key_reused missing_attribute never_runs never_starts
             not_an_item not_searchable nothing_fires pdl_syntax pdl_unused too_deep unknown_attribute unknown_task unknown_zone wrong_body
             weak_password wrong_call wrong_cron wrong_output wrong_substitute wrong_type wrong_url""",
@@ -36,7 +37,7 @@ _BY_STATUS: dict[int, str] = {
 STATUSES: dict[str, int] = {code: status for status, codes in _BY_STATUS.items() for code in codes.split()}
 
 _ELSEWHERE = """
-    ambiguous_task backup_failed clock_not_movable data_folder_version database_not_empty database_url
+    ambiguous_task backup_failed clock_not_movable data_folder_version database_error database_not_empty database_url
     export_failed export_running extra_missing file_exists flow_not_found home_not_empty home_not_yours
     home_unreachable home_unusable internal_error migration_changed migration_failed migration_numbers
     module_broken module_not_found no_embedded_server no_such_file no_system_user not_a_flow not_quiet
@@ -44,7 +45,7 @@ _ELSEWHERE = """
     signature_invalid socket_folder_taken unknown_database unknown_tour upgrade_not_allowed usage wrong_setting
 """
 ELSEWHERE = frozenset(_ELSEWHERE.split())
-"""Codes that no request meets."""
+"""Codes that no request should meet."""
 
 SOON = 1
 """Seconds after which the same may well go through."""
