@@ -156,6 +156,36 @@ async def test_five_failures_of_a_name_in_a_quarter_of_an_hour_are_enough(office
     await sign_in(office, "clerk_1", PASSWORD)
 
 
+async def test_who_guesses_at_a_name_does_not_shut_its_person_out(office: Engine, clerk: int) -> None:
+    """From one address five are enough; the person, at their own, comes in all the while."""
+    assert clerk
+    for quarter in range(3):
+        await fail(office, "clerk_1", times=5, address="192.0.2.66")
+        async with refused("too_many_attempts"):
+            await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.66")
+        await sign_in(office, "clerk_1", PASSWORD, address=f"192.0.2.{quarter}")
+        await move(office, timedelta(minutes=15, seconds=1))
+
+
+async def test_a_name_that_is_guessed_at_from_everywhere_is_shut_but_where_its_person_is_known(
+    office: Engine, clerk: int
+) -> None:
+    assert clerk
+    await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.1")
+    await move(office, timedelta(days=20))
+    for number in range(40):
+        await fail(office, "clerk_1", times=5, address=f"198.51.100.{number}")
+    for address in ("198.51.100.99", "192.0.2.2"):
+        async with refused("too_many_attempts"):
+            await sign_in(office, "clerk_1", PASSWORD, address=address)
+    await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.1")
+    await fail(office, "clerk_1", times=5, address="192.0.2.1")  # who sits there may not guess for ever either
+    async with refused("too_many_attempts"):
+        await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.1")
+    await set_password(office, None, clerk, PASSWORD)
+    await sign_in(office, "clerk_1", PASSWORD, address="192.0.2.2")
+
+
 async def test_names_that_are_not_there_are_counted_too(office: Engine) -> None:
     await fail(office, "nobody", times=5)
     async with refused("too_many_attempts"):
@@ -374,7 +404,7 @@ async def test_a_token_is_named_used_and_revoked(office: Engine, clerk: int) -> 
     [kept] = await office.access.tokens(clerk, clerk)
     assert (kept.name, kept.made_by, kept.expires_at) == ("the printer's", "clerk_1", None)
     assert kept.used_at is not None
-    assert not (await office.persons.get(None, clerk)).here  # a program is not the person
+    assert (await office.persons.get(None, clerk)).here
     async with refused("name_taken"):
         await add_token(office, clerk, clerk, "the printer's")
     async with refused("unknown_token", "there is the printer's"):
@@ -417,12 +447,15 @@ async def test_a_clock_forgets_what_is_over(office: Engine, clerk: int) -> None:
     await sign_in(office, "clerk_1", PASSWORD)
     assert await one(office, tick) == 0
     await move(office, QUARTER)
-    assert await one(office, tick) == 2
+    assert await one(office, tick) == 4
     await move(office, timedelta(hours=12))
     assert await one(office, tick) == 1
-    assert [await count(office, table) for table in ("attempt", "session", "token")] == [0, 0, 2]
+    assert [await count(office, table) for table in ("attempt", "session", "token")] == [1, 0, 2]
     await move(office, timedelta(days=31))
     assert await one(office, tick) == 1
+    await move(office, timedelta(days=30))
+    assert await one(office, tick) == 1
+    assert await count(office, "attempt") == 0
     assert [each.name for each in await office.access.tokens(None, clerk)] == ["long"]
 
 
@@ -452,9 +485,37 @@ async def test_the_first_administrator_is_made_once_however_many_start(office: E
     assert await first_administrator(office) is None
 
 
-async def test_where_there_is_a_person_no_administrator_is_made(office: Engine) -> None:
-    await office.persons.add(None, "clerk_1")
+async def test_persons_who_are_there_already_do_not_do_without_an_administrator(office: Engine) -> None:
+    """They were added by the command, one of them even by that name."""
+    for name in ("administrator", "clerk_1"):
+        await office.persons.add(None, name)
+    first = await first_administrator(office)
+    assert first is not None
+    assert first.name == "administrator_2"
+    assert (await sign_in(office, first.name, first.password)).identity.is_administrator
     assert await first_administrator(office) is None
+
+
+async def test_where_there_is_an_administrator_no_other_is_made(office: Engine) -> None:
+    await office.persons.add(None, "boss", roles=["administrator"])
+    assert await first_administrator(office) is None
+
+
+async def test_who_comes_by_a_token_is_seen_once_a_minute(office: Engine, clerk: int) -> None:
+    token = await add_token(office, clerk, clerk, "printer")
+    assert (await office.persons.get(None, clerk)).seen_at is None
+    await authenticate_token(office, token.secret)
+    first = await office.persons.get(None, clerk)
+    assert first.here
+    await move(office, timedelta(seconds=50))
+    await authenticate_token(office, token.secret)
+    assert (await office.persons.get(None, clerk)).seen_at == first.seen_at
+    await move(office, timedelta(seconds=20))
+    await authenticate_token(office, token.secret)
+    again = await office.persons.get(None, clerk)
+    assert first.seen_at is not None
+    assert again.seen_at is not None
+    assert again.seen_at > first.seen_at
 
 
 async def test_of_two_administrators_removed_at_once_one_stays(office: Engine) -> None:

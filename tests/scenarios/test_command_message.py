@@ -93,7 +93,7 @@ def test_a_webhook_is_tried_and_tells_what_is_wrong(url: str) -> None:
     made = json.loads(said.stdout)
     refused = mutirao("webhook", "try", str(made["webhook"]["id"]), "--database", url)
     assert_refused(refused, "not_received")
-    assert "not on the public internet" in refused.stderr
+    assert "no address on the public internet" in refused.stderr
     shown = mutirao("webhook", "show", str(made["webhook"]["id"]), "--database", url).stdout
     assert "trial" in shown
 

@@ -74,7 +74,7 @@ async def test_one_that_is_under_way_is_told_so(site18: Site) -> None:
 
 
 async def test_a_secret_is_not_kept_to_be_shown_again(site: Site) -> None:
-    boss = await site.client("boss")
+    boss = await site.browser("boss")
     await boss.tokens.add("clerk_1", "nightly", key="one")
     async with refused("shown_once", 409):
         await boss.tokens.add("clerk_1", "nightly", key="one")

@@ -9,7 +9,7 @@ from site_kit import Site, fresh_site, newest_site  # noqa: F401 gives the fixtu
 
 from mutirao.database.item import ItemFilter
 from mutirao.people import add_token
-from mutirao.server.need import ADMINISTRATOR, NOBODY, need_of
+from mutirao.server.need import NOBODY, need_of
 from mutirao.server.openapi import api_routes
 
 # About oneself, or saying of others only that they are there; or open to everybody.
@@ -138,7 +138,7 @@ async def test_an_outsider_is_refused_everywhere_and_changes_nothing(site: Site)
         method, _, template = name.partition(" ")
         body = BODIES.get(name, {}) if method != "GET" else None
         answer = await http.request(method, template.format(**path), json=body, params=QUERIES.get(name))
-        expected = {403} if need_of(route) is ADMINISTRATOR else {401, 403, 404}
+        expected = {403} if need_of(route).is_administrator else {401, 403, 404}
         if name in ("POST /api/items/{job}/finish", "POST /api/items/{job}/fail"):
             expected = {409}  # one that is there is told apart from none in nothing
             nothing = await http.post(template.format(job=99), json=body)

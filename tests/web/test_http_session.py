@@ -75,7 +75,7 @@ async def test_after_too_many_attempts_there_is_a_time_to_wait(site: Site) -> No
 
 
 async def test_a_forged_an_expired_and_a_revoked_token_let_nobody_in(site: Site) -> None:
-    boss = await site.client("boss")
+    boss = await site.browser("boss")
     made = await boss.tokens.add("clerk_1", "nightly")
     for wrong in ("x", made.secret[:-1] + "x", "é" * 10, made.secret * 100):
         http = await site.http(headers={"Authorization": f"Bearer {wrong}".encode()})
@@ -88,6 +88,21 @@ async def test_a_forged_an_expired_and_a_revoked_token_let_nobody_in(site: Site)
     assert (await http.get("/api/session")).status_code == 401
     async with refused("unknown_token", 404):
         await boss.tokens.revoke("clerk_1", "nightly")
+
+
+async def test_a_token_makes_neither_tokens_nor_passwords(site: Site) -> None:
+    boss, clerk, person = await site.client("boss"), await site.client("clerk_1"), await site.browser("clerk_1")
+    for asked in (
+        boss.tokens.add("boss", "another"),
+        boss.tokens.add("clerk_1", "another"),
+        clerk.tokens.add("clerk_1", "another"),
+        boss.sessions.make_password("clerk_1"),
+        boss.sessions.set_password("clerk_2", "a very good password"),
+    ):
+        async with refused("forbidden", 403, "not made by a token"):
+            await asked
+    made = await person.tokens.add("clerk_1", "nightly")
+    await clerk.tokens.revoke("clerk_1", made.name)  # to have fewer is never wrong
 
 
 async def test_a_person_sees_to_their_own_sessions_tokens_and_password_only(site: Site) -> None:

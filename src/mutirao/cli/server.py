@@ -66,8 +66,8 @@ async def _serve(database: str | None, options: ServerOptions, wanted: Wanted) -
 
 
 async def first_lines(engine: Engine) -> list[str]:
-    """The first administrator is made when there is nobody, and shown once."""
+    """The first administrator is made when there is none, and shown once."""
     made = await first_administrator(engine)
     if made is None:
         return []
-    return [f'There is nobody yet, so the administrator "{made.name}" was made. Password, shown once: {made.password}']
+    return [f'There is no administrator yet, so "{made.name}" was made. Password, shown once: {made.password}']

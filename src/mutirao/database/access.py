@@ -88,11 +88,12 @@ class Access(Face):
     async def set_password(self, actor: int | None, person: int, password_hash: str, keep: int | None) -> None:
         await self._call("set_password", actor, person, password_hash, keep, self.name)
 
-    async def has_persons(self) -> bool:
-        return bool(await self._call("has_persons"))
+    async def has_administrator(self) -> bool:
+        """Whether there is one who is enabled."""
+        return bool(await self._call("has_administrator"))
 
     async def first_administrator(self, name: str, password_hash: str) -> int | None:
-        """The number of the person, or None if there is somebody already."""
+        """The number of the person, or None if there is one already."""
         made = await self._call("first_administrator", name, password_hash, self.name)
         return None if made is None else int(made)
 

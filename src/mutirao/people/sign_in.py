@@ -80,12 +80,12 @@ async def reset_password(engine: Engine, actor: int | None, person: int | str) -
 
 
 async def first_administrator(engine: Engine, name: str = "administrator") -> FirstAdministrator | None:
-    """Make an administrator if there is no person at all. Of any number who ask at once, one is answered."""
-    if await engine.access.has_persons():
+    """Make an administrator if there is none who is enabled. Of any number who ask at once, one is answered."""
+    if await engine.access.has_administrator():
         return None
     password = new_password()
     made = await engine.access.first_administrator(name, await hash_password(password))
-    return None if made is None else FirstAdministrator(name, password)
+    return None if made is None else FirstAdministrator((await engine.persons.get(None, made)).name, password)
 
 
 async def _challenge(engine: Engine, name: str, password: str, address: str | None) -> Challenge:

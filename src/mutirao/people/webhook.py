@@ -26,6 +26,8 @@ from mutirao.model.value import ENCODER
 from mutirao.people.address import AddressRefused, Network, allowed_networks, checked_address
 
 log = logging.getLogger(__name__)
+# Of each request it would tell the whole address, which may be a secret of whoever receives.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 TIMEOUT = timedelta(seconds=10)
 # Longer than a request may take, with time to tell how it went.

@@ -22,6 +22,8 @@ class Need:
     name: str
     is_signed_in: bool = True
     is_administrator: bool = False
+    is_in_session: bool = False
+    """Not by a token: what outlasts it, a password or another token, would make one that leaks a way in for ever."""
 
     async def __call__(self, request: Request) -> Who | None:
         if not self.is_signed_in:
@@ -29,16 +31,22 @@ class Need:
         who = await who_asks(request)
         if self.is_administrator:
             who.check_administrator()
+        if self.is_in_session:
+            who.check_session()
         return who
 
 
 NOBODY = Need("nobody", is_signed_in=False)
 SIGNED_IN = Need("signed in")
+IN_SESSION = Need("signed in by a session", is_in_session=True)
 ADMINISTRATOR = Need("administrator", is_administrator=True)
+ADMINISTRATOR_IN_SESSION = Need("administrator by a session", is_administrator=True, is_in_session=True)
 
 Anybody = Annotated[None, Depends(NOBODY)]
 SignedIn = Annotated[Who, Depends(SIGNED_IN)]
+InSession = Annotated[Who, Depends(IN_SESSION)]
 Administrator = Annotated[Who, Depends(ADMINISTRATOR)]
+AdministratorInSession = Annotated[Who, Depends(ADMINISTRATOR_IN_SESSION)]
 
 
 def need_of(route: APIRoute) -> Need:

@@ -132,7 +132,9 @@ def _complete(route: APIRoute, operation: dict[str, Any]) -> None:
     if rest:
         operation["description"] = rest.strip()
     if need_of(route).is_signed_in:
-        operation["security"] = [{"token": []}, {"session": []}]
+        operation["security"] = [{"session": []}]
+        if not need_of(route).is_in_session:
+            operation["security"].insert(0, {"token": []})
     if is_creation(route):
         operation.setdefault("parameters", []).append(_KEY)
     for status in _statuses(route):

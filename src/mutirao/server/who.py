@@ -42,6 +42,12 @@ class Who:
         if not self.is_administrator:
             raise RequestError("forbidden", "only administrators may do this")
 
+    def check_session(self) -> None:
+        if self.identity.session is None:
+            raise RequestError(
+                "forbidden", "passwords and tokens are not made by a token: sign in by POST /api/session"
+            )
+
     async def is_still_in(self) -> bool:
         """Whether the session or token that they came with still holds."""
         try:

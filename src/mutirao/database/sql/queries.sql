@@ -506,10 +506,12 @@ select mutirao.finish_sign_in(%s, %s, %s, %s, %s, %s, %s, %s)
 -- set_password: replaces a password's hash and ends sessions
 select mutirao.set_password(%s, %s, %s, %s, %s)
 
--- has_persons: whether there is anybody at all
-select exists (select from mutirao.person)
+-- has_administrator: whether somebody is an administrator, and enabled
+select exists (
+  select from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person and p.disabled_at is null
+  where r.name = 'administrator')
 
--- first_administrator: makes an administrator if there is nobody
+-- first_administrator: makes an administrator if there is none
 select mutirao.first_administrator(%s, %s, %s)
 
 -- authenticate: who has a session or token

@@ -1530,10 +1530,10 @@ CREATE TABLE mutirao_secret.attempt (
     key bytea NOT NULL,
     times timestamp with time zone[] NOT NULL,
     at timestamp with time zone NOT NULL,
-    CONSTRAINT attempt_kind_check CHECK ((kind = ANY (ARRAY['name'::text, 'address'::text])))
+    CONSTRAINT attempt_kind_check CHECK ((kind = ANY (ARRAY['address'::text, 'both'::text, 'name'::text, 'known'::text])))
 );
 
-COMMENT ON TABLE mutirao_secret.attempt IS 'When somebody last tried to sign in and did not, by name and by address; at: the newest.';
+COMMENT ON TABLE mutirao_secret.attempt IS 'When somebody last tried to sign in and did not, by address, by name, and by both; at: the newest. known: when both were right.';
 
 COMMENT ON COLUMN mutirao_secret.attempt.key IS 'SHA-256, for people type passwords where names belong.';
 

@@ -9,7 +9,7 @@ from mutirao.database.access import SessionRecord
 from mutirao.people import Identity, change_password, reset_password, set_password, sign_in, sign_out
 from mutirao.server.answer import answer, done
 from mutirao.server.cookie import check_origin, clear_cookies, set_cookies
-from mutirao.server.need import Administrator, Anybody, SignedIn
+from mutirao.server.need import AdministratorInSession, Anybody, SignedIn
 from mutirao.server.route.parts import Number, Sent, Text, routes
 from mutirao.server.route.person import Person
 from mutirao.server.routing import creates_secret
@@ -94,16 +94,16 @@ async def change_own_password(request: Request, who: SignedIn, body: NewPassword
 
 
 @router.put("/persons/{person}/password", status_code=204)
-async def give_password(who: Administrator, person: Person, body: GivenPassword) -> Response:
-    """Give somebody a password; all their sessions end, tokens stay."""
+async def give_password(who: AdministratorInSession, person: Person, body: GivenPassword) -> Response:
+    """Give somebody a password; all their sessions end, tokens stay. Not by a token."""
     await set_password(who.engine, who.id, person, body.password)
     return done()
 
 
 @router.post("/persons/{person}/password", status_code=201, response_model=ShownPassword)
 @creates_secret
-async def make_password(who: Administrator, person: Person) -> Response:
-    """Give somebody a random password, which is shown once."""
+async def make_password(who: AdministratorInSession, person: Person) -> Response:
+    """Give somebody a random password, which is shown once. Not by a token."""
     return answer({"password": await reset_password(who.engine, who.id, person)}, status=201)
 
 

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from mutirao.database.access import TokenRecord
 from mutirao.people import add_token
 from mutirao.server.answer import answer, done
-from mutirao.server.need import SignedIn
+from mutirao.server.need import InSession, SignedIn
 from mutirao.server.route.parts import Sent, Text, routes
 from mutirao.server.route.person import Person
 from mutirao.server.routing import creates_secret
@@ -41,8 +41,11 @@ async def all_tokens(who: SignedIn, person: Person) -> Response:
 
 @router.post("", status_code=201, response_model=ShownToken)
 @creates_secret
-async def add(who: SignedIn, person: Person, body: AddToken) -> Response:
-    """Let a program act as a person: as yourself, or as anybody if you are an administrator. The secret is shown once."""
+async def add(who: InSession, person: Person, body: AddToken) -> Response:
+    """Let a program act as a person: as yourself, or as anybody if you are an administrator. The secret is shown once.
+
+    Not by a token: one that leaks would become many, for ever.
+    """
     return answer(await add_token(who.engine, who.id, person, body.name, expires_at=body.expires_at), status=201)
 
 

@@ -15,7 +15,7 @@ end $$;
 create or replace function mutirao.check_administrators_left() returns void
 language plpgsql as $$
 begin
-  if not exists (select from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person and p.disabled_at is null where r.name = 'administrator') then
+  if not mutirao.has_administrator() then
     perform mutirao.refuse('last_administrator', 'no enabled administrator would be left: put somebody else into the role "administrator" first');
   end if;
 end $$;

@@ -20,7 +20,7 @@ begin
   swept as (delete from mutirao_secret.session s using old o where s.id = o.id returning 1)
   select count(*) into done from swept;
   with old as (
-    select a.kind, a.key from mutirao_secret.attempt a where a.at < now_at - interval '15 minutes' limit room for update skip locked),
+    select a.kind, a.key from mutirao_secret.attempt a where a.at < now_at - case when a.kind = 'known' then interval '60 days' else interval '15 minutes' end limit room for update skip locked),
   swept as (delete from mutirao_secret.attempt a using old o where a.kind = o.kind and a.key = o.key returning 1)
   select done + count(*) into done from swept;
   with old as (
@@ -53,16 +53,26 @@ begin
 end $$;
 comment on function mutirao.count_attempt(text, bytea, int) is 'Counts an attempt to sign in, or answers when the next may be made: so many within a quarter of an hour are allowed.';
 
+create or replace function mutirao.both(name text, origin text) returns bytea
+language sql immutable
+return sha256(convert_to(name, 'UTF8')) || sha256(convert_to(coalesce(origin, ''), 'UTF8'));
+comment on function mutirao.both(text, text) is 'What a name at an address is counted by. All of one name begin alike.';
+
+-- Five guesses at a name from one address are enough, and they keep nobody out who is somewhere else. A name that is guessed at from
+-- everywhere is shut, too, but not where its person has come from before: or anybody could shut out anybody.
 -- The refusal would undo the counting, so it is answered and not raised.
 create or replace function mutirao.begin_sign_in(name text, origin text, out person int, out hash text, out wait_until timestamptz)
 language plpgsql security definer as $$
 begin
-  -- Always the address before the name. One that has to wait counts against no name: or it could keep everybody out.
+  -- Always in this order. Who has to wait at one counts against none of the next.
   if origin is not null then
     wait_until := mutirao.count_attempt('address', sha256(convert_to(origin, 'UTF8')), 20);
   end if;
   if wait_until is null then
-    wait_until := mutirao.count_attempt('name', sha256(convert_to(name, 'UTF8')), 5);
+    wait_until := mutirao.count_attempt('both', mutirao.both(name, origin), 5);
+  end if;
+  if wait_until is null and not exists (select from mutirao_secret.attempt a where a.kind = 'known' and a.key = mutirao.both(name, origin)) then
+    wait_until := mutirao.count_attempt('name', sha256(convert_to(name, 'UTF8')), 200);
   end if;
   if wait_until is null then
     select p.id, w.hash into person, hash from mutirao.person p join mutirao_secret.password w on w.person = p.id
@@ -76,9 +86,19 @@ create or replace function mutirao.forget_attempts(name text, origin text) retur
 language sql as $$
   -- Of the address only this attempt: or whoever has an account could try those of others for ever.
   update mutirao_secret.attempt a set times = a.times[:cardinality(a.times) - 1] where a.kind = 'address' and a.key = sha256(convert_to(origin, 'UTF8'));
-  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
+  delete from mutirao_secret.attempt a where a.kind = 'both' and a.key = mutirao.both(name, origin);
+  insert into mutirao_secret.attempt (kind, key, times, at) values ('known', mutirao.both(name, origin), '{}', mutirao.now())
+  on conflict on constraint attempt_pkey do update set at = excluded.at;
 $$;
 comment on function mutirao.forget_attempts(text, text) is 'The last attempt of this name from this origin was none of a stranger.';
+
+create or replace function mutirao.forget_attempts(name text) returns void
+language sql as $$
+  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
+  delete from mutirao_secret.attempt a
+  where a.kind = 'both' and a.key between sha256(convert_to(name, 'UTF8')) and sha256(convert_to(name, 'UTF8')) || decode(repeat('ff', 32), 'hex');
+$$;
+comment on function mutirao.forget_attempts(text) is 'Whatever was tried by this name, from wherever, counts no more.';
 
 create or replace function mutirao.finish_sign_in(
   person int, verified text, name text, origin text, secret bytea, address text default null, agent text default null, new_hash text default null) returns bigint
@@ -111,25 +131,32 @@ begin
   insert into mutirao_secret.password as w (person, hash, set_at) values (p.id, set_password.hash, mutirao.now())
   on conflict on constraint password_pkey do update set hash = excluded.hash, set_at = excluded.set_at;
   perform mutirao.drop_sessions(p.id, null, keep);
-  perform mutirao.forget_attempts(p.name, null);
+  perform mutirao.forget_attempts(p.name);
   update mutirao.person x set revision = x.revision + 1, changes = mutirao.changed(x.changes, x.revision + 1, array['password'], signature) where x.id = p.id;
 end $$;
 comment on function mutirao.set_password(int, int, text, bigint, text) is
   'Gives a person the password that has this argon2 hash, and ends all their sessions but the one to keep. Tokens stay.';
 
+create or replace function mutirao.has_administrator() returns boolean
+language sql stable
+return exists (select from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person and p.disabled_at is null where r.name = 'administrator');
+
 create or replace function mutirao.first_administrator(name text, hash text, writer text default session_user) returns int
 language plpgsql security definer as $$
 declare
   made int;
+  free text;
 begin
   perform mutirao.lock_people();
-  if not exists (select from mutirao.person) then
-    made := mutirao.add_person(null, name, roles => array['administrator'], writer => writer);
+  if not mutirao.has_administrator() then
+    select n into free from (select first_administrator.name union all select format('%s_%s', first_administrator.name, k) from generate_series(2, 1000) k) x(n)
+    where not exists (select from mutirao.person p where p.name = n) limit 1;
+    made := mutirao.add_person(null, free, roles => array['administrator'], writer => writer);
     perform mutirao.set_password(null, made, hash, writer => writer);
   end if;
   return made;
 end $$;
-comment on function mutirao.first_administrator(text, text, text) is 'Makes a person who is an administrator if there is no person at all; else answers null.';
+comment on function mutirao.first_administrator(text, text, text) is 'Makes a person who is an administrator if there is none who is enabled; else answers null. Where the name is taken, a number is put behind it.';
 
 ----------------------------------------------------------------------------------------------------------------- sessions
 
@@ -164,7 +191,7 @@ begin
   if coalesce(last < at - interval '1 minute', true) then
     update mutirao_secret.session s set seen_at = at where s.id = (select x.id from mutirao_secret.session x where x.id = session for update skip locked);
     update mutirao_secret.token t set used_at = at where t.id = (select x.id from mutirao_secret.token x where x.id = token for update skip locked);
-    update mutirao.person p set seen_at = at where p.id = (select x.id from mutirao.person x where x.id = authenticate.person and session is not null for no key update skip locked);
+    update mutirao.person p set seen_at = at where p.id = (select x.id from mutirao.person x where x.id = authenticate.person for no key update skip locked);
   end if;
 end $$;
 comment on function mutirao.authenticate(text, bytea) is 'Who has this session or token, by the SHA-256 of its secret; refuses one that is unknown or over.';

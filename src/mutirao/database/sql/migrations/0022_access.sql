@@ -56,12 +56,12 @@ create index token_expires on mutirao_secret.token (expires_at) where expires_at
 comment on table mutirao_secret.token is 'By which programs act as a person.';
 
 create table mutirao_secret.attempt (
-  kind  text not null check (kind in ('name', 'address')),
+  kind  text not null check (kind in ('address', 'both', 'name', 'known')),
   key   bytea not null,
   times timestamptz[] not null,
   at    timestamptz not null,
   primary key (kind, key)
 );
-comment on table mutirao_secret.attempt is 'When somebody last tried to sign in and did not, by name and by address; at: the newest.';
+comment on table mutirao_secret.attempt is 'When somebody last tried to sign in and did not, by address, by name, and by both; at: the newest. known: when both were right.';
 comment on column mutirao_secret.attempt.key is 'SHA-256, for people type passwords where names belong.';
 create index attempt_at on mutirao_secret.attempt (at);
