@@ -20,6 +20,7 @@ ATTRIBUTES = (
     Attribute("extra", "json"),
     Attribute("draft", "file", filename="/home/author/draft.txt"),
     Attribute("report", "file", filename="report.txt"),
+    Attribute("given", "file"),
     Attribute("result", "json"),
     Attribute("done", "boolean", default=False),
 )
@@ -153,7 +154,7 @@ async def test_a_link_is_no_output(shop: Shop) -> None:
 
 
 async def test_a_file_that_is_too_large_fails_the_attempt(shop: Shop) -> None:
-    await shop.stage.engine.files.set_limit(1_000)
+    await shop.stage.engine.settings.set(None, {"file_limit": 1_000})
     shop.write("head -c 2000 /dev/zero > report.txt", DONE)
     await shop.define()
     assert (await shop.fails())["code"] == "file_too_large"
@@ -168,8 +169,31 @@ async def test_it_runs_in_a_folder_of_its_own_that_goes_afterwards(shop: Shop) -
     await shop.define()
     await shop.does()
     folder, mode, home = seen.read_text().split()
-    assert (mode, home) == ("700", folder)
-    assert not Path(folder).exists()
+    assert mode == "700"
+    assert Path(home).parent == Path(folder).parent != Path(folder)
+    assert not Path(folder).parent.exists()
+
+
+async def test_what_somebody_uploads_is_not_obeyed_as_a_setting(shop: Shop) -> None:
+    """Neither in its home, which is empty, nor where it runs."""
+    shop.write('ls -A "$HOME" "$TMPDIR" > ../seen; ls -A >> ../seen; cp ../seen report.txt', DONE)
+    await shop.define(inputs=("given",))
+    file = await shop.stage.engine.files.upload(b"url = evil", ".curlrc")
+    seen = (await content(shop, (await shop.does(given=file))["report"])).decode()
+    assert [line for line in seen.split() if "curlrc" in line] == ["_.curlrc"]
+    assert [line for line in seen.split() if line.startswith(".")] == []
+
+
+async def test_more_than_an_environment_takes_fails_the_attempt(shop: Shop) -> None:
+    attributes = tuple(Attribute(f"text_{number}", "text") for number in range(40))
+    task = Task(name="make", when="not done", retries=0, application="Tool")
+    await shop.stage.engine.apply(
+        Definition(name="order", attributes=(*ATTRIBUTES, *attributes), tasks=(task,), final="done")
+    )
+    await shop.stage.engine.limit_size("order", state=10_000_000, change=10_000_000)
+    error = await shop.fails(**{each.name: "x" * 99_000 for each in attributes})
+    assert error["code"] == "environment_too_large"
+    assert "name fewer inputs" in error["error"]
 
 
 async def test_it_knows_nothing_of_the_workers_secrets(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,14 +187,14 @@ async def test_a_chunk_of_the_wrong_size_or_place_is_refused(stage: Stage) -> No
 async def test_a_file_larger_than_allowed_is_refused_before_it_is_kept(stage: Stage) -> None:
     files = stage.engine.files
     assert await files.limit() == 2**30
-    await files.set_limit(CHUNK + 10)
+    await stage.engine.settings.set(None, {"file_limit": CHUNK + 10})
     assert f"{CHUNK + 10} are allowed" in await refused("file_too_large", files.begin("a", size=CHUNK + 11))
     upload = await files.begin("a")
     await refused("file_too_large", files.put_chunk(upload, 1, b"x" * 11))
     await refused("file_too_large", files.upload(pieces(some_bytes(10 * CHUNK), CHUNK), "large"))
     await sweep(stage)
     assert await count(stage, "chunk") == 0
-    await refused("wrong_call", files.set_limit(0))
+    await refused("wrong_call", stage.engine.settings.set(None, {"file_limit": 0}))
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\nb", "ä" * 128, "a\x7f"])

@@ -89,8 +89,35 @@ async def test_an_upload_is_resumed(site: Site) -> None:
         await other.files.abandon(begun.upload)
 
 
+async def test_what_a_person_leaves_unused_has_a_limit(site: Site) -> None:
+    boss, clerk, other = [await site.client(name) for name in ("boss", "clerk_1", "clerk_2")]
+    await boss.settings.set({"unused_limit": 5_000_000})
+    kept = await clerk.files.put(b"x" * 3_000_000, "a.bin")
+    async with refused("too_many", 409, "unused_limit"):
+        await clerk.files.begin("b.bin", size=2_000_001)
+    begun = await clerk.files.begin("b.bin", size=2_000_000)
+    async with refused("too_many", 409):
+        await clerk.files.begin("c.bin")
+    await other.files.put(b"y" * 4_000_000, "a.bin")
+    await clerk.files.abandon(begun.upload)
+    await clerk.files.begin("c.bin", size=2_000_000)
+    assert kept.size == 3_000_000
+
+
+async def test_a_body_of_unknown_length_is_counted_as_it_comes(site: Site) -> None:
+    await site.engine.settings.set(None, {"unused_limit": 6_000_000})
+    clerk = await site.client("clerk_1")
+
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 100_000
+
+    async with refused("too_many", 409):
+        await clerk.files.put(endless(), "a.bin")
+
+
 async def test_a_file_larger_than_the_limit_is_refused(site: Site) -> None:
-    await site.engine.files.set_limit(1000)
+    await site.engine.settings.set(None, {"file_limit": 1000})
     clerk = await site.client("clerk_1")
     async with refused("file_too_large", 413):
         await clerk.files.put(b"x" * 1001, "a.bin")

@@ -156,11 +156,8 @@ class Files(Face):
     # Settings
 
     async def limit(self) -> int:
-        """How many bytes a file may have."""
+        """How many bytes a file may have: the setting `file_limit`."""
         return int(await self._call("file_limit"))
-
-    async def set_limit(self, size: int) -> None:
-        await self._call("limit_files", size)
 
     async def _finished(self, upload: int, sha256: str | None, actor: int | None) -> File:
         async with self.connection() as connection:

@@ -5,6 +5,7 @@ is given, and what it gives back, is in docs/applications.md.
 """
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -69,15 +70,24 @@ class Applications:
         if work is None:
             raise LeaseLost("lease_lost", f"attempt {job.attempt} of job {job.id} is not the current one")
         application = self._allowed(work)
-        folder = Path(tempfile.mkdtemp(prefix=f"mutirao-{job.id}-{job.attempt}-"))
+        root = Path(tempfile.mkdtemp(prefix=f"mutirao-{job.id}-{job.attempt}-"))
         try:
-            place = Folder(folder, self._engine, work, state)
+            place = Folder(root, self._engine, work, state)
             await place.fill()
-            ran = await run_program(self._program(application), folder, place.environment(job))
+            ran = await self._ran(application, place, job)
             await self._keep_words(job, application, ran)
             return await place.collect()
         finally:
-            await asyncio.shield(asyncio.to_thread(partial(shutil.rmtree, folder, ignore_errors=True)))
+            await asyncio.shield(asyncio.to_thread(partial(shutil.rmtree, root, ignore_errors=True)))
+
+    async def _ran(self, application: Application, place: "Folder", job: Job) -> Ran:
+        try:
+            return await run_program(self._program(application), place.path, place.environment(job), place.root)
+        except OSError as error:
+            if error.errno != errno.E2BIG:
+                raise
+            text = "the inputs are more than the system takes as an environment: name fewer inputs, or put them into a file"
+            raise failed("environment_too_large", f'application "{application.name}": {text}') from error
 
     def _allowed(self, work: ApplicationWork) -> Application:
         """The version of this instance may name another application than the one that made us claim its job."""
@@ -116,10 +126,17 @@ class _Seen:
 
 
 class Folder:
-    """The folder of one attempt: inputs are put into it, outputs are found in it."""
+    """The folder of one attempt: inputs are put into it, outputs are found in it.
 
-    def __init__(self, path: Path, engine: Engine, work: ApplicationWork, state: State) -> None:
-        self._path = path
+    Its home is another, empty one: what somebody uploads must not become a setting that the program obeys.
+    """
+
+    def __init__(self, root: Path, engine: Engine, work: ApplicationWork, state: State) -> None:
+        self.root = root
+        self.path = root / "work"
+        self._home = root / "home"
+        for each in (self.path, self._home):
+            each.mkdir(mode=0o700)
         self._engine = engine
         self._work = work
         names = work.attributes if work.inputs is None else work.inputs
@@ -127,15 +144,15 @@ class Folder:
         self._put: dict[str, _Seen] = {}
 
     async def fill(self) -> None:
-        (self._path / INPUT).write_bytes(msgspec.json.encode(self._inputs) + b"\n")
+        (self.path / INPUT).write_bytes(msgspec.json.encode(self._inputs) + b"\n")
         for name, value in self._inputs.items():
             if self._work.attributes[name].type == "file" and bytes(value) != b"null":
                 file = msgspec.json.decode(value, type=File)
-                called = self._called(name) or file.name
+                called = self._called(name) or _undotted(file.name)
                 if called in (INPUT, OUTPUT) or called in self._put:
                     raise failed("wrong_output", f'attribute "{name}": another file is called "{called}" as well')
-                await self._engine.files.download(file, self._path / called)
-                self._put[called] = _seen(self._path / called)
+                await self._engine.files.download(file, self.path / called)
+                self._put[called] = _seen(self.path / called)
 
     def environment(self, job: Job) -> dict[str, str]:
         """Nothing of the worker's own but what every program needs."""
@@ -148,8 +165,8 @@ class Folder:
         return {
             "LANG": "C.UTF-8",
             **passed_on,
-            "HOME": str(self._path),
-            "TMPDIR": str(self._path),
+            "HOME": str(self._home),
+            "TMPDIR": str(self._home),
             "MUTIRAO_FLOW": job.flow,
             "MUTIRAO_TASK": job.task,
             "MUTIRAO_INSTANCE": str(job.instance_id),
@@ -173,7 +190,7 @@ class Folder:
         return change
 
     def _said(self) -> dict[str, Any]:
-        path = self._path / OUTPUT
+        path = self.path / OUTPUT
         if not _is_file(path):
             return {}
         if path.stat().st_size > _MOST_OUTPUT:
@@ -194,7 +211,7 @@ class Folder:
             return
         if not is_file_name(called):
             raise failed("wrong_output", f'attribute "{name}": a file in the folder has a plain name, not {called!r}')
-        path = self._path / called
+        path = self.path / called
         if not _is_file(path) or self._put.get(called) == _seen(path):
             return
         try:
@@ -217,6 +234,11 @@ def _found(application: Application, path: Path | None, where: str) -> Path:
         text = f'application "{application.name}": there is no executable "{application.filename}" {where}'
         raise failed("application_missing", text)
     return path
+
+
+def _undotted(name: str) -> str:
+    """Many programs obey a file such as `.npmrc` wherever they find it; what it is called is up to whoever uploads it."""
+    return f"_{name}" if name.startswith(".") else name
 
 
 def _is_file(path: Path) -> bool:

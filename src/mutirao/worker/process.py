@@ -46,11 +46,12 @@ class Ran:
         return lines[-1] if lines else ""
 
 
-async def run_program(program: Path, folder: Path, environment: Mapping[str, str]) -> Ran:
+async def run_program(program: Path, folder: Path, environment: Mapping[str, str], root: Path) -> Ran:
+    """In the folder; `root`, which it is in, goes when the worker is killed."""
     with _pipe() as (life, our_life), _pipe() as (status, their_status):
         words = (sys.executable, "-I", "-S", _SUPERVISOR, str(life.number), str(their_status.number))
         process = await asyncio.create_subprocess_exec(
-            *(*words, str(folder), str(program)),
+            *(*words, str(root), str(program)),
             env=environment,
             cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,

@@ -2,8 +2,8 @@
 
     python -I -S supervisor.py LIFE STATUS FOLDER PROGRAM
 
-It runs PROGRAM in FOLDER, in a process group of its own. LIFE is the reading end of a pipe whose other end only the
-worker has: when that is closed, on purpose or because the worker was killed, the group is killed and the folder removed.
+It runs PROGRAM where it was started itself, in a process group of its own. LIFE is the reading end of a pipe whose other end only the
+worker has: when that is closed, on purpose or because the worker was killed, the group is killed and FOLDER removed.
 When the program ends by itself, whatever it left running is killed too, and how it ended is written to STATUS.
 
 A program of its own, with nothing of the engine's in it: the worker may be killed at any moment, and this goes on.
@@ -34,7 +34,7 @@ def follow(life: int, child: "subprocess.Popen[bytes]", folder: str) -> None:
 def main(life: int, status: int, folder: str, program: str) -> None:
     try:
         child = subprocess.Popen(  # noqa: S603 to run what an application names is its duty; no shell reads it
-            [program], cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True
+            [program], stdin=subprocess.DEVNULL, start_new_session=True
         )
     except OSError as error:
         os.write(status, f"error {error.strerror}".encode())

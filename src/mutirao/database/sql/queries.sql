@@ -565,9 +565,6 @@ select mutirao.may_read_file(%s, %s, %s)
 -- file_limit: how many bytes a file may have
 select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'file_limit'
 
--- limit_files: sets how many bytes a file may have
-select mutirao.limit_files(%s)
-
 -- recall_answer: what a request of this key was answered
 select status, headers, content from mutirao.recall_answer(%s, %s, %s, %s)
 

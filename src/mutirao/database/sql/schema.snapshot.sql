@@ -1077,6 +1077,18 @@ CREATE TABLE mutirao.key (
 
 COMMENT ON TABLE mutirao.key IS 'What a starter calls an instance, open or closed. Whoever starts a key again gets the instance that has it.';
 
+CREATE TABLE mutirao.chunk (
+    file bigint NOT NULL,
+    number integer NOT NULL,
+    content bytea NOT NULL,
+    put_at timestamp with time zone NOT NULL,
+    CONSTRAINT chunk_content_check CHECK (((octet_length(content) >= 1) AND (octet_length(content) <= 262144))),
+    CONSTRAINT chunk_number_check CHECK ((number >= 0))
+);
+ALTER TABLE ONLY mutirao.chunk ALTER COLUMN content SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE mutirao.chunk IS 'The content of files and of uploads, which have numbers from one sequence. All but the last chunk of a file have 262,144 bytes.';
+
 CREATE TABLE mutirao.upload (
     id bigint NOT NULL,
     name text NOT NULL,
@@ -1192,18 +1204,6 @@ CREATE TABLE mutirao.callable (
 );
 
 COMMENT ON TABLE mutirao.callable IS 'The least level that may call each public function.';
-
-CREATE TABLE mutirao.chunk (
-    file bigint NOT NULL,
-    number integer NOT NULL,
-    content bytea NOT NULL,
-    put_at timestamp with time zone NOT NULL,
-    CONSTRAINT chunk_content_check CHECK (((octet_length(content) >= 1) AND (octet_length(content) <= 262144))),
-    CONSTRAINT chunk_number_check CHECK ((number >= 0))
-);
-ALTER TABLE ONLY mutirao.chunk ALTER COLUMN content SET STORAGE EXTERNAL;
-
-COMMENT ON TABLE mutirao.chunk IS 'The content of files and of uploads, which have numbers from one sequence. All but the last chunk of a file have 262,144 bytes.';
 
 CREATE TABLE mutirao.comment (
     id bigint NOT NULL,
@@ -1919,6 +1919,8 @@ CREATE INDEX stray_instance ON mutirao.stray USING btree (instance);
 CREATE INDEX upload_age ON mutirao.upload USING btree (begun_at);
 
 CREATE INDEX upload_file ON mutirao.upload USING btree (file, person) WHERE (file IS NOT NULL);
+
+CREATE INDEX upload_person ON mutirao.upload USING btree (person) WHERE (person IS NOT NULL);
 
 CREATE INDEX answer_at ON mutirao_secret.answer USING btree (at);
 

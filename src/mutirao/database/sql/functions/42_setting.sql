@@ -15,6 +15,7 @@ return case name
   when 'session_idle_hours' then case when not mutirao.is_number_between(value, 0.1, 8760) then 'a number of hours from 0.1 to 8760' end
   when 'session_hours' then case when not mutirao.is_number_between(value, 0.1, 87600) then 'a number of hours from 0.1 to 87600' end
   when 'file_limit' then case when not mutirao.is_number_between(value, 1, 1099511627776) or (value #>> '{}')::numeric % 1 <> 0 then 'a number of bytes from 1 to 1099511627776' end
+  when 'unused_limit' then case when not mutirao.is_number_between(value, 1, 1125899906842624) or (value #>> '{}')::numeric % 1 <> 0 then 'a number of bytes from 1 to 1125899906842624' end
   when 'keep_messages' then case when not mutirao.is_number_between(value, 0, 36500) then 'a number of days from 0 to 36500' end
 end;
 comment on function mutirao.setting_fault(text, jsonb) is 'What a setting should be, if this value is not that.';

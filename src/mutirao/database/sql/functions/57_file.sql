@@ -15,20 +15,31 @@ language sql immutable parallel safe return interval '1 day';
 create or replace function mutirao.file_limit() returns bigint
 language sql stable return (select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'file_limit');
 
-create or replace function mutirao.limit_files(bytes bigint) returns void
-language plpgsql security definer as $$
-begin
-  if bytes is null or bytes not between 1 and 1099511627776 then
-    perform mutirao.refuse('wrong_call', format('the largest file has from 1 byte to 1 TB: got %s', bytes));
-  end if;
-  update mutirao.setting s set value = to_jsonb(bytes) where s.name = 'file_limit';
-end $$;
-comment on function mutirao.limit_files(bigint) is 'Sets how many bytes a file may have, from the next chunk on.';
-
 create or replace function mutirao.refuse_size(bytes bigint) returns void
 language sql as $$
   select mutirao.refuse('file_too_large', format('the file has %s bytes or more, and %s are allowed', bytes, mutirao.file_limit()))
 $$;
+
+-- What a person has sent and no instance has yet. Each counts for a chunk at least, so that empty ones come to an end, too.
+create or replace function mutirao.unused_bytes(person int) returns numeric
+language sql stable
+return (
+  select coalesce(sum(greatest(mutirao.chunk_size(), case when u.finished_at is not null then f.size
+    else coalesce(u.size, (select (max(c.number) + 1)::bigint * mutirao.chunk_size() from mutirao.chunk c where c.file = u.id)) end)), 0)
+  from mutirao.upload u left join mutirao.file f on f.id = u.file
+  where u.person = unused_bytes.person and (u.finished_at is null or f.unused_at is not null));
+
+create or replace function mutirao.check_unused(person int, more bigint) returns void
+language plpgsql as $$
+declare
+  most bigint := (select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'unused_limit');
+  had numeric := mutirao.unused_bytes(person);
+begin
+  if had + more > most then
+    perform mutirao.refuse('too_many', format('%s bytes of yours wait to be used, and %s are allowed (the setting unused_limit): use or abandon some; what is not used goes after a day', had, most));
+  end if;
+end $$;
+comment on function mutirao.check_unused(int, bigint) is 'Refuses so many more bytes of a person who has too many that no instance has yet.';
 
 ------------------------------------------------------------------------------------------------------------------ uploads
 
@@ -56,6 +67,8 @@ begin
   end if;
   if actor is not null then
     perform mutirao.actor(actor);
+    perform mutirao.lock_person(actor);
+    perform mutirao.check_unused(actor, greatest(mutirao.chunk_size(), size));
   end if;
   insert into mutirao.upload (id, name, media, size, sha256, person, begun_at) values (nextval('mutirao.file_id'), name, media, size, sha256, actor, mutirao.now()) returning id into made;
   perform pg_notify('mutirao', 'clock');
@@ -95,6 +108,9 @@ begin
     perform mutirao.refuse_size(until);
   elsif until > u.size then
     perform mutirao.refuse('file_mismatch', format('upload %s was to have %s bytes, and chunk %s goes to byte %s', upload, u.size, number, until));
+  end if;
+  if u.person is not null and u.size is null and number % 16 = 15 then  -- what was announced is counted already
+    perform mutirao.check_unused(u.person, octet_length(content));
   end if;
   insert into mutirao.chunk as c (file, number, content, put_at) values (upload, number, content, mutirao.now())
   on conflict on constraint chunk_pkey do update set content = excluded.content, put_at = excluded.put_at where c.content <> excluded.content;

@@ -27,7 +27,7 @@ insert into mutirao.callable (function, level) values
   ('begin_sign_in', 'define'), ('finish_sign_in', 'define'), ('set_password', 'define'), ('first_administrator', 'define'), ('authenticate', 'define'),
   ('sessions', 'define'), ('end_sessions', 'define'), ('add_token', 'define'), ('tokens', 'define'), ('revoke_token', 'define'),
   ('begin_upload', 'work'), ('put_chunk', 'work'), ('upload_state', 'work'), ('seal_upload', 'work'), ('finish_upload', 'work'), ('abandon_upload', 'work'),
-  ('limit_files', 'define'), ('may_read_file', 'read'),
+  ('may_read_file', 'read'),
   ('extend_deadline', 'work'), ('set_settings', 'define'), ('set_reminders', 'define'), ('read_messages', 'work'), ('unread_messages', 'read'),
   ('webhooks', 'define'), ('put_webhook', 'define'), ('pause_webhook', 'define'), ('drop_webhook', 'define'), ('try_webhook', 'define'), ('retry_deliveries', 'define'), ('webhook_address', 'define'),
   ('take_deliveries', 'define'), ('end_delivery', 'define'),

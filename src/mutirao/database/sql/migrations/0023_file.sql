@@ -39,6 +39,7 @@ create table mutirao.upload (
 comment on table mutirao.upload is 'Files on their way in, chunk by chunk. One that is finished stays for a day: whoever asks again is answered the same.';
 comment on column mutirao.upload.size is 'What was said at the beginning, as is sha256; null: nothing was said.';
 comment on column mutirao.upload.sealed_at is 'Since when it takes no more chunks, because its content is being checked.';
+create index upload_person on mutirao.upload (person) where person is not null;
 create index upload_age on mutirao.upload (begun_at);
 create index upload_file on mutirao.upload (file, person) where file is not null;
 
@@ -55,7 +56,7 @@ create table mutirao.discarded (
 );
 comment on table mutirao.discarded is 'Content that nobody can ask for any more; a clock removes its chunks by and by.';
 
-insert into mutirao.setting (name, value) values ('file_limit', '1073741824');
+insert into mutirao.setting (name, value) values ('file_limit', '1073741824'), ('unused_limit', '10737418240');
 
 create table mutirao_secret.source (
   name    text primary key check (name <> '' and length(name) <= 100),
