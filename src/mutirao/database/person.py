@@ -84,7 +84,7 @@ def checked_text(place: str, text: str) -> str:
 
 
 def is_number(number: int) -> bool:
-    """Whether it can be the number of a person or a role."""
+    """Whether it can be the number of a person, a role or a webhook."""
     return 0 < number < 2**31
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mutirao.database.caller import Face
+from mutirao.database.person import is_number
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
 
@@ -102,37 +103,37 @@ class Webhooks(Face):
         return await self._rows(WebhookRecord, "webhooks", [actor, None])
 
     async def get(self, actor: int | None, webhook: int) -> WebhookRecord:
-        found = await self._rows(WebhookRecord, "webhooks", [actor, webhook])
+        found = await self._rows(WebhookRecord, "webhooks", [actor, _number(webhook)])
         if not found:
-            raise RequestError("unknown_webhook", f"there is no webhook {webhook}")
+            raise _unknown(webhook)
         return found[0]
 
     async def address(self, actor: int | None, webhook: int) -> WebhookAddress:
         """Its whole URL, and the secret by which its messages are signed."""
         async with self.connection() as connection:
-            row = await (await connection.execute(query("webhook_address"), [actor, webhook])).fetchone()
+            row = await (await connection.execute(query("webhook_address"), [actor, _number(webhook)])).fetchone()
         if row is None:
             raise RuntimeError("a function answers a row")
         return WebhookAddress(row[0], encode_secret(row[1]))
 
     async def pause(self, actor: int | None, webhook: int) -> None:
         """Let it send nothing until it is resumed. What comes meanwhile is kept for it."""
-        await self._call("pause_webhook", actor, webhook, True)
+        await self._call("pause_webhook", actor, _number(webhook), True)
 
     async def resume(self, actor: int | None, webhook: int) -> None:
-        await self._call("pause_webhook", actor, webhook, False)
+        await self._call("pause_webhook", actor, _number(webhook), False)
 
     async def drop(self, actor: int | None, webhook: int) -> None:
         """Take it away, with what it has still to send."""
-        await self._call("drop_webhook", actor, webhook)
+        await self._call("drop_webhook", actor, _number(webhook))
 
     async def try_out(self, actor: int | None, webhook: int) -> int:
         """Put a message on its way that says nothing; answers the delivery."""
-        return int(await self._call("try_webhook", actor, webhook))
+        return int(await self._call("try_webhook", actor, _number(webhook)))
 
     async def retry(self, actor: int | None, webhook: int, delivery: int | None = None) -> int:
         """Send again what was given up, or one delivery; answers how many."""
-        return int(await self._call("retry_deliveries", actor, webhook, delivery))
+        return int(await self._call("retry_deliveries", actor, _number(webhook), delivery))
 
     async def deliveries(
         self,
@@ -162,3 +163,13 @@ class Webhooks(Face):
         """How a try went; answers what the delivery is now. None: somebody else has it."""
         found: str | None = await self._call("end_delivery", taken.delivery, taken.try_, answer, error)
         return found
+
+
+def _number(webhook: int) -> int:
+    if not is_number(webhook):
+        raise _unknown(webhook)
+    return webhook
+
+
+def _unknown(webhook: int) -> RequestError:
+    return RequestError("unknown_webhook", f"there is no webhook {webhook}")
