@@ -33,6 +33,8 @@ from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.deadline import Deadlines
 from mutirao.database.explanation import Why
 from mutirao.database.file import Files
+from mutirao.database.flow import FlowCalls
+from mutirao.database.job import JobCalls
 from mutirao.database.keep import KeepCalls
 from mutirao.database.library import Library
 from mutirao.database.message import Messages
@@ -40,17 +42,10 @@ from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
 from mutirao.database.person import Persons
 from mutirao.database.record import (
-    Backlog,
     Event,
-    FlowRecord,
     Instance,
-    JobRecord,
-    LimitRecord,
-    Load,
     Sent,
     TraceRow,
-    VersionRecord,
-    WorkerRecord,
 )
 from mutirao.database.role import Roles
 from mutirao.database.schedule import Schedules
@@ -63,14 +58,12 @@ from mutirao.database.together import joined, joining, part_of
 from mutirao.database.webhook import Webhooks
 from mutirao.database.worklist import Worklists
 from mutirao.errors import FlowError, OperatorError, RequestError
-from mutirao.model import Change, Definition, Limit, encode_document, from_document
+from mutirao.model import Change
 from mutirao.model.name import suggest
 from mutirao.model.plain import encode_plain
 
 # So many batches at once: a server has more than one core, and the next is encoded while others are written.
 _START_LANES = 2
-# No statement waits for somebody else's definition for longer than 150 ms, so workers that start together ask again.
-_DEFINITION_TRIES = 60
 
 STATUSES = (
     "open.notrunning",
@@ -105,7 +98,7 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     set_json_loads(DECODER.decode, connection)
 
 
-class Engine(KeepCalls):
+class Engine(FlowCalls, JobCalls, KeepCalls):
     """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so.
 
     `patience` is how many seconds a call waits for a connection to be free, or to be made.
@@ -209,6 +202,10 @@ class Engine(KeepCalls):
         except PoolTimeout as error:
             raise OperatorError("server_unreachable", f"{self} does not answer") from error
 
+    async def ping(self) -> None:
+        """Raises when the database does not answer."""
+        await self._call("ping")
+
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
         """Calls that happen all or none: those inside of the block, one after another."""
@@ -225,58 +222,6 @@ class Engine(KeepCalls):
     def seen_by(self, person: int) -> Sight:
         """What the person of that number may see."""
         return Sight(self, person)
-
-    # Flows
-
-    async def apply(self, flow: type[HasDefinition] | Definition, *, keep: bool = False) -> int:
-        """Put a flow in place; answers its version. With `keep`, a version known from earlier is not made anew."""
-        definition = flow if isinstance(flow, Definition) else flow.definition
-        tries_left = _DEFINITION_TRIES
-        while True:
-            try:
-                return int(await self._call("apply_flow", encode_document(definition).decode(), keep, self.name))
-            except RequestError as error:
-                tries_left -= 1
-                if error.code != "definition_busy" or tries_left == 0:
-                    raise
-
-    async def knows(self, flow: type[HasDefinition] | Definition) -> bool:
-        """Whether exactly this definition is in place, as the newest version or an earlier one."""
-        definition = flow if isinstance(flow, Definition) else flow.definition
-        return bool(await self._call("knows_flow", encode_document(definition).decode(), definition.name))
-
-    async def check(self, flow: type[HasDefinition] | Definition) -> None:
-        """Find out whether `apply` would be accepted; nothing changes."""
-        definition = flow if isinstance(flow, Definition) else flow.definition
-        async with self.connection() as connection, connection.transaction(force_rollback=True):
-            await connection.execute(query("apply_flow"), (encode_document(definition).decode(), False, self.name))
-
-    async def flows(self, flow: str | None = None) -> list[FlowRecord]:
-        return await self._rows(FlowRecord, "flows", {"flow": flow})
-
-    async def definition(self, flow: str, version: int | None = None) -> Definition:
-        async with self.connection() as connection:
-            found = await connection.execute(query("flow_document"), {"flow": flow, "version": version})
-            row = await found.fetchone()
-        if row is None:
-            raise await self._unknown(flow, version)
-        return from_document(row[0])
-
-    async def _unknown(self, flow: str, version: int | None) -> RequestError:
-        newest = await self.versions(flow, limit=1)
-        if newest:
-            return RequestError(
-                "unknown_version", f'flow "{flow}" has no version {version}; its newest is {newest[0].number}'
-            )
-        return RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
-
-    async def versions(self, flow: str, *, limit: int = 10) -> list[VersionRecord]:
-        """The newest versions of a flow."""
-        return await self._rows(VersionRecord, "versions", [flow, limit])
-
-    async def _flow_names(self) -> list[str]:
-        async with self.connection() as connection:
-            return [name for (name,) in await (await connection.execute(query("flow_names"))).fetchall()]
 
     # Instances
 
@@ -467,6 +412,12 @@ class Engine(KeepCalls):
             rows = await (await connection.execute(query("why"), [instance, task, at])).fetchall()
         return [msgspec.convert(row, Why) for (row,) in rows]
 
+    async def last_rows(self, instances: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
+        """The newest row of trace, comments and attachments of each of these: by them whoever watches sees that there is more."""
+        async with self.connection() as connection:
+            found = await connection.execute(query("last_rows"), [list(instances)])
+            return {instance: tuple(rows) for instance, *rows in await found.fetchall()}
+
     async def set(self, instance: int, change: Change, *, reason: str | None = None) -> None:
         """Change attributes from outside; conditions are looked at again."""
         await self._call("set", instance, encode_plain(change).decode(), reason, self.name)
@@ -485,87 +436,3 @@ class Engine(KeepCalls):
 
     async def resume(self, instance: int, *, reason: str | None = None) -> None:
         await self._call("resume", instance, reason, self.name)
-
-    # Jobs
-
-    async def jobs(
-        self,
-        instance: int | None = None,
-        *,
-        status: str | None = None,
-        flow: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[JobRecord]:
-        """A page of jobs, oldest first: those after this number."""
-        asked = {"instance": instance, "status": status, "flow": flow, "after": after, "limit": limit}
-        return await self._rows(JobRecord, "jobs", asked)
-
-    async def job(self, job: int) -> JobRecord:
-        found = await self._rows(JobRecord, "job", [job])
-        if not found:
-            raise RequestError("unknown_job", f"there is no job {job}; it may have ended")
-        return found[0]
-
-    async def last_rows(self, instances: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
-        """The newest row of trace, comments and attachments of each of these: by them whoever watches sees that there is more."""
-        async with self.connection() as connection:
-            found = await connection.execute(query("last_rows"), [list(instances)])
-            return {instance: tuple(rows) for instance, *rows in await found.fetchall()}
-
-    async def undone(self, flows: Sequence[str], tasks: Sequence[int]) -> list[tuple[str, str, int, int]]:
-        """Flow, task, version and number of the open jobs of these flows that are of none of these tasks."""
-        async with self.connection() as connection:
-            found = await connection.execute(query("undone_tasks"), [list(flows), list(tasks)])
-            return await found.fetchall()
-
-    async def load(self) -> list[Load]:
-        """What there is to do, for metrics: cheap however much it is. Large numbers of what only waits are estimates."""
-        return await self._rows(Load, "load", [])
-
-    async def ping(self) -> None:
-        """Raises when the database does not answer."""
-        await self._call("ping")
-
-    async def origins(self, instances: Sequence[int]) -> dict[int, str]:
-        """In whose OpenTelemetry context these instances were started, as far as they were."""
-        async with self.connection() as connection:
-            return dict(await (await connection.execute(query("origins"), (list(instances),))).fetchall())
-
-    async def fates(self, attempts: Sequence[tuple[int, int, int, int]]) -> dict[int, str]:
-        """Of attempts that failed (job, attempt, instance, earlier failures): `retried`, `given_up` or `dropped`."""
-        columns = [list(column) for column in zip(*attempts, strict=True)]
-        async with self.connection() as connection:
-            found = await connection.execute(query("fates"), columns)
-            return dict(await found.fetchall())
-
-    async def backlog(self) -> list[Backlog]:
-        return await self._rows(Backlog, "backlog", [])
-
-    async def workers(self) -> list[WorkerRecord]:
-        """The workers that announced themselves within the last day, those that are alive first."""
-        return await self._rows(WorkerRecord, "workers", [])
-
-    async def retry(self, job: int, *, reason: str | None = None) -> None:
-        """Try a failed job again, with all its retries."""
-        await self._call("retry", job, reason, self.name)
-
-    async def skip(self, job: int, change: Change | None = None, *, reason: str | None = None) -> None:
-        """End a job as if it had succeeded, with the change given."""
-        await self._call("skip", job, encode_plain(change or {}).decode(), reason, self.name)
-
-    async def limit(self, flow: str, task: str, limit: Limit | None) -> None:
-        """Limit the jobs of a task from now on, whatever its definition says; None frees them."""
-        most = limit or Limit()
-        await self._call("limit_task", flow, task, most.at_once, most.per_second, most.per, most.each)
-
-    async def limits(self, flow: str | None = None) -> list[LimitRecord]:
-        """The limits in force, and how far they are used."""
-        return await self._rows(LimitRecord, "limits", {"flow": flow})
-
-    async def task_numbers(self, flow: str, tasks: Sequence[str]) -> tuple[dict[str, int], int]:
-        """The numbers of these tasks and of their flow, as a worker needs them."""
-        async with self.connection() as connection:
-            found = await connection.execute(query("task_ids"), (flow, list(tasks), flow))
-            rows = await found.fetchall()
-        return {name: number for name, number, _ in rows}, rows[0][2] if rows else 0
