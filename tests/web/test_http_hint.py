@@ -11,7 +11,7 @@ from site_kit import Site, fresh_site, newest_site, refused, serving  # noqa: F4
 
 from mutirao.server import stream
 from mutirao.server.client import Client
-from mutirao.server.hub import Hub, Page
+from mutirao.server.hub import Hub, OpenStream
 from mutirao.testing.database import TestServer
 
 
@@ -160,5 +160,5 @@ async def test_a_reader_that_takes_nothing_is_dropped(site18: Site, monkeypatch:
         await asyncio.Event().wait()
 
     async with asyncio.timeout(20):
-        await stream.HintStream(hub, Page(1), still_in)({}, never, never)
-    assert not hub.pages
+        await stream.HintStream(hub, OpenStream(1), still_in)({}, never, never)
+    assert not hub.streams

@@ -16,7 +16,7 @@ from mutirao.cli.output import console, counted, print_json
 from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
-from mutirao.database.source import Source
+from mutirao.database.source import SourceRecord
 
 app = typer.Typer(cls=Group, add_completion=False, help="Databases that flows may ask. Example: mutirao database list")
 
@@ -98,7 +98,7 @@ def _asked() -> str:
     return str(typer.prompt("Address", hide_input=True)) if sys.stdin.isatty() else sys.stdin.readline().strip()
 
 
-def _shown(source: Source) -> dict[str, Any]:
+def _shown(source: SourceRecord) -> dict[str, Any]:
     return {
         "name": source.name,
         "address": source.address,
@@ -109,7 +109,7 @@ def _shown(source: Source) -> dict[str, Any]:
     }
 
 
-def _listing(found: list[Source]) -> Listing:
+def _listing(found: list[SourceRecord]) -> Listing:
     listing = Listing("name", "address", "timeout", "flows", "added", loose=("flows",), spare=("added", "timeout"))
     for each in found:
         added = f"{render.ago(each.made_at)} by {each.made_by}"

@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceRecord:
     """A database that flows may ask: where it is, without user and password, and which flows do."""
 
     name: str
@@ -45,15 +45,15 @@ class Sources(Face):
             raise RequestError("wrong_call", f'database "{name}": its address is written {right}') from None
         await self._call("put_source", name, url, within, self.name)
 
-    async def all(self) -> list[Source]:
+    async def all(self) -> list[SourceRecord]:
         async with self.connection() as connection:
             rows = await (await connection.execute(query("sources"))).fetchall()
         return [
-            Source(name, described(url), timeout, made_by, made_at, flows, url)
+            SourceRecord(name, described(url), timeout, made_by, made_at, flows, url)
             for name, url, timeout, made_by, made_at, flows in rows
         ]
 
-    async def get(self, name: str) -> Source:
+    async def get(self, name: str) -> SourceRecord:
         known = {each.name: each for each in await self.all()}
         if name not in known:
             raise RequestError("unknown_database", f'there is no database "{name}"{suggest(name, known)}')

@@ -59,7 +59,7 @@ class DeliveryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenDelivery:
     """A delivery that is ours to send for a while."""
 
     delivery: int
@@ -153,13 +153,13 @@ class Webhooks(Face):
 
     async def take(
         self, room: int, *, each: int, lease: timedelta, busy: Sequence[int] = (), delivery: int | None = None
-    ) -> list[Taken]:
+    ) -> list[TakenDelivery]:
         """Up to `room` deliveries that are due, `each` of a webhook and none of those that are busy; or a given one."""
         async with self.connection() as connection:
             found = await connection.execute(query("take_deliveries"), [room, each, lease, list(busy), delivery])
-            return [Taken(*row) for row in await found.fetchall()]
+            return [TakenDelivery(*row) for row in await found.fetchall()]
 
-    async def end(self, taken: Taken, *, answer: int | None, error: str | None) -> str | None:
+    async def end(self, taken: TakenDelivery, *, answer: int | None, error: str | None) -> str | None:
         """How a try went; answers what the delivery is now. None: somebody else has it."""
         found: str | None = await self._call("end_delivery", taken.delivery, taken.try_, answer, error)
         return found

@@ -21,7 +21,7 @@ _NO_LEASE = timedelta(0)
 _BUSY_PAUSE = 0.01
 
 
-class Taken(NamedTuple):
+class TakenJob(NamedTuple):
     job: int
     attempt: int
     wid: int
@@ -64,18 +64,18 @@ class WedSession:
             f'several flows have a task "{self._task}": {names}; say which in the worker\'s class: flow = "{chosen[0][1]}"',
         )
 
-    def take(self) -> Taken | None:
+    def take(self) -> TakenJob | None:
         """Lease one job. It is committed at once, so that the clock can take the job away from us."""
         rows = self._rows("take", self._flow_number, self._task)
-        return Taken._make(rows[0]) if rows else None
+        return TakenJob._make(rows[0]) if rows else None
 
-    def finish(self, taken: Taken, clause: str) -> None:
+    def finish(self, taken: TakenJob, clause: str) -> None:
         """End the job by this SET clause."""
         with refusals():
             while not self._is_updated(taken, clause):
                 pass
 
-    def _is_updated(self, taken: Taken, clause: str) -> bool:
+    def _is_updated(self, taken: TakenJob, clause: str) -> bool:
         """False when somebody else has written the same attributes meanwhile: the clause must see what they are now."""
         update = f'update "{self._flow}".wed_flow set {clause} where wid = {taken.wid}'
         try:
@@ -88,18 +88,18 @@ class WedSession:
             return False
         return True
 
-    def fail(self, taken: Taken, error: str) -> None:
+    def fail(self, taken: TakenJob, error: str) -> None:
         """Report a failed attempt by a JSON text; nothing happens if the job is not ours any more."""
         report = (self._name, [taken.job], [taken.attempt], [None], [error], list[int](), 0, _NO_LEASE)
         while any(kind == "busy" for kind, *_ in self._rows("turn", *report)):
             time.sleep(_BUSY_PAUSE)
 
-    def park(self, taken: Taken, problem: str) -> None:
+    def park(self, taken: TakenJob, problem: str) -> None:
         """Let the job wait until another one of its instance has ended."""
         with suppress(LeaseLost):
             self._rows("park", taken.job, taken.attempt, None, problem)
 
-    def release(self, taken: Taken) -> None:
+    def release(self, taken: TakenJob) -> None:
         self._rows("release", [taken.job], [taken.attempt])
 
     def turn_clock(self) -> float | None:

@@ -20,7 +20,7 @@ import httpx
 
 from mutirao.database.engine import Engine
 from mutirao.database.protocol import Backoff, is_lost
-from mutirao.database.webhook import Taken
+from mutirao.database.webhook import TakenDelivery
 from mutirao.errors import MutiraoError, OperatorError
 from mutirao.model.value import ENCODER
 from mutirao.people.address import AddressRefused, Network, allowed_networks, checked_address
@@ -117,7 +117,7 @@ class WebhookSender:
         await asyncio.wait([stopping, *self._sending], timeout=_PAUSE, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
 
-    async def _send(self, taken: Taken) -> None:
+    async def _send(self, taken: TakenDelivery) -> None:
         answer, error = await self._post(taken)
         try:
             outcome = await self._engine.webhooks.end(taken, answer=answer, error=error)
@@ -127,7 +127,7 @@ class WebhookSender:
             if outcome == "given_up":
                 log.warning("delivery %s to webhook %s is given up: %s", taken.delivery, taken.webhook, error)
 
-    async def _post(self, taken: Taken) -> tuple[int | None, str | None]:
+    async def _post(self, taken: TakenDelivery) -> tuple[int | None, str | None]:
         """The status of the answer, and what was wrong."""
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
@@ -144,7 +144,7 @@ class WebhookSender:
             ", and redirects are not followed" if httpx.codes.is_redirect(status) else ""
         )
 
-    async def _request(self, taken: Taken) -> int:
+    async def _request(self, taken: TakenDelivery) -> int:
         url = httpx.URL(taken.url)
         address = await checked_address(url.host, url.port or (443 if url.scheme == "https" else 80), self._networks)
         body = ENCODER.encode(taken.content)

@@ -18,7 +18,7 @@ BIGGEST = 2**63 - 1
 Number = Annotated[int, Field(ge=1, le=BIGGEST, examples=[17])]
 """The number of an instance, a job, a batch …"""
 
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+PageSize = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 Cursor = Annotated[
     str | None,
     Query(max_length=300, description="Where to go on: `next` of the page before. Nothing: from the beginning."),

@@ -1,6 +1,6 @@
-"""Hints for open pages: one ear at the database for all of them, and for each page a set of what to read again.
+"""Hints for open streams: one ear at the database for all of them, and for each stream a set of what to read again.
 
-A hint carries no data, so nothing is queued: what is hinted twice before it is sent is sent once, and a page that was
+A hint carries no data, so nothing is queued: what is hinted twice before it is sent is sent once, and a stream that was
 away reads everything. Worklists and messages are told of by the database (`mutirao.hint`); of instances that somebody
 watches the newest row of the trace and the newest comment are asked for, all of them in one query: telling each write
 would slow every worker.
@@ -20,7 +20,7 @@ WORKLIST, MESSAGES = "worklist", "messages"
 _LOOK_EVERY = 0.5
 
 
-class Page:
+class OpenStream:
     """One open stream: whom it is for, and what it should be told to read again."""
 
     def __init__(self, person: int, instances: Iterable[int] = ()) -> None:
@@ -53,14 +53,14 @@ class Page:
 
 
 class Hub:
-    """Runs beside the server; `open` gives a page its place."""
+    """Runs beside the server; `open` gives a stream its place."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.is_closed = False
-        self.pages: set[Page] = set()
-        self._by_person: defaultdict[int, set[Page]] = defaultdict(set)
-        self._by_role: defaultdict[int, set[Page]] = defaultdict(set)
+        self.streams: set[OpenStream] = set()
+        self._by_person: defaultdict[int, set[OpenStream]] = defaultdict(set)
+        self._by_role: defaultdict[int, set[OpenStream]] = defaultdict(set)
         self._rows: dict[int, tuple[int | None, ...]] = {}
 
     async def run(self) -> None:
@@ -76,57 +76,57 @@ class Hub:
     def close(self) -> None:
         """End all streams, and let none begin."""
         self.is_closed = True
-        for page in self.pages:
-            page.tell()
+        for stream in self.streams:
+            stream.tell()
 
     @contextmanager
-    def open(self, page: Page) -> Iterator[Page]:
-        self.pages.add(page)
+    def open(self, stream: OpenStream) -> Iterator[OpenStream]:
+        self.streams.add(stream)
         try:
-            yield page
+            yield stream
         finally:
-            self.pages.discard(page)
-            self._forget(page)
+            self.streams.discard(stream)
+            self._forget(stream)
 
     def count(self, person: int) -> int:
-        return sum(page.person == person for page in self.pages)
+        return sum(stream.person == person for stream in self.streams)
 
-    async def refresh(self, page: Page) -> None:
+    async def refresh(self, stream: OpenStream) -> None:
         """Ask anew whose hints concern it."""
-        page.is_stale = False
-        persons, roles = await self._engine.seen_by(page.person).interests()
-        self._forget(page)
-        page.persons, page.roles = persons, roles
+        stream.is_stale = False
+        persons, roles = await self._engine.seen_by(stream.person).interests()
+        self._forget(stream)
+        stream.persons, stream.roles = persons, roles
         for person in persons:
-            self._by_person[person].add(page)
+            self._by_person[person].add(stream)
         for role in roles:
-            self._by_role[role].add(page)
+            self._by_role[role].add(stream)
 
-    def _forget(self, page: Page) -> None:
-        for index, keys in ((self._by_person, page.persons), (self._by_role, page.roles)):
+    def _forget(self, stream: OpenStream) -> None:
+        for index, keys in ((self._by_person, stream.persons), (self._by_role, stream.roles)):
             for key in keys:
-                index[key].discard(page)
+                index[key].discard(stream)
                 if not index[key]:
                     del index[key]
 
     def hear(self, payload: str) -> None:
         if payload == EVERYBODY:
-            for page in self.pages:
-                page.is_stale = True
-                page.tell_all()
+            for stream in self.streams:
+                stream.is_stale = True
+                stream.tell_all()
             return
         for who in payload.split(","):
             if not who[1:].isdigit():
                 continue
-            for page in (self._by_person if who[0] == "p" else self._by_role).get(int(who[1:]), ()):
-                page.is_stale = page.is_stale or who[0] == "p"
-                page.tell(WORKLIST, MESSAGES)
+            for stream in (self._by_person if who[0] == "p" else self._by_role).get(int(who[1:]), ()):
+                stream.is_stale = stream.is_stale or who[0] == "p"
+                stream.tell(WORKLIST, MESSAGES)
 
     async def _look(self) -> None:
         backoff = Backoff()
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            watched = sorted({instance for page in self.pages for instance in page.instances})
+            watched = sorted({instance for stream in self.streams for instance in stream.instances})
             try:
                 newest = await self._engine.last_rows(watched) if watched else {}
             except MutiraoError:  # the listener tells everybody when the database is back
@@ -134,9 +134,9 @@ class Hub:
                 continue
             backoff.reset()
             moved = {each for each, row in newest.items() if each in self._rows and self._rows[each] != row}
-            for page in self.pages:
-                if page.instances & moved:
-                    page.tell(*map(_instance, page.instances & moved))
+            for stream in self.streams:
+                if stream.instances & moved:
+                    stream.tell(*map(_instance, stream.instances & moved))
             self._rows = newest
 
 

@@ -46,5 +46,5 @@ class ServerMetrics(Collector):
         yield counter("mutirao_http_requests", "Requests that were answered.", (*route, "status"), self._requests)
         yield histogram("mutirao_http_seconds", "Time until a request was answered.", route, self._seconds)
         yield gauge("mutirao_http_open", "Requests that are not answered yet.", (), {(): self.open})
-        yield gauge("mutirao_http_streams", "Open event streams.", (), {(): len(self._hub.pages)})
+        yield gauge("mutirao_http_streams", "Open event streams.", (), {(): len(self._hub.streams)})
         yield from told_of_databases([self._database])

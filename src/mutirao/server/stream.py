@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from mutirao.errors import MutiraoError
 from mutirao.model.value import ENCODER
-from mutirao.server.hub import Hub, Page
+from mutirao.server.hub import Hub, OpenStream
 
 HEARTBEAT = 15.0
 _AT_MOST_EVERY = 0.25
@@ -23,15 +23,15 @@ class HintStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, hub: Hub, page: Page, still_in: StillIn) -> None:
+    def __init__(self, hub: Hub, stream: OpenStream, still_in: StillIn) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._hub = hub
-        self._page = page
+        self._stream = stream
         self._still_in = still_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 the interface of the base class
-        with self._hub.open(self._page):
+        with self._hub.open(self._stream):
             telling = asyncio.create_task(self._tell(send))
             leaving = asyncio.create_task(_until_gone(receive))
             try:
@@ -43,10 +43,10 @@ class HintStream(Response):
 
     async def _tell(self, send: Send) -> None:
         await _sent(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        self._page.tell_all()
+        self._stream.tell_all()
         await self._say(send, b"retry: 2000\n\n")
         while not self._hub.is_closed:
-            told = await self._page.wait(HEARTBEAT)
+            told = await self._stream.wait(HEARTBEAT)
             if self._hub.is_closed or not await self._may_go_on(is_due=not told):
                 break
             await self._say(send, _hint(told) if told else b": still here\n\n")
@@ -55,14 +55,14 @@ class HintStream(Response):
 
     async def _may_go_on(self, *, is_due: bool) -> bool:
         """Whoever is hinted at by name, or hears the heartbeat, may have signed out or changed roles."""
-        if not (is_due or self._page.is_stale):
+        if not (is_due or self._stream.is_stale):
             return True
         try:
             if not await self._still_in():
                 return False
-            await self._hub.refresh(self._page)
+            await self._hub.refresh(self._stream)
         except MutiraoError:  # the database is away: that is asked again with the next heartbeat
-            self._page.is_stale = True
+            self._stream.is_stale = True
         return True
 
     async def _say(self, send: Send, text: bytes) -> None:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from mutirao.database.protocol import Backoff, is_lost
-from mutirao.database.wed import Taken, WedSession
+from mutirao.database.wed import TakenJob, WedSession
 from mutirao.errors import LeaseLost, MutiraoError
 from mutirao.worker.running import failure, failure_of
 
@@ -87,7 +87,7 @@ class BaseClass(ABC):
         """Until we are called, and no longer than until something falls due: so a lone worker needs no clock."""
         return self._wakeup_interval if next_in is None else min(self._wakeup_interval, max(next_in, _SHORTEST_PAUSE))
 
-    def _do(self, session: WedSession, taken: Taken) -> None:
+    def _do(self, session: WedSession, taken: TakenJob) -> None:
         try:
             clause = self.wed_trans(taken.payload)
         except Exception as error:  # noqa: BLE001 whatever user code raises is its outcome
@@ -99,7 +99,7 @@ class BaseClass(ABC):
         else:
             self._finish(session, taken, clause)
 
-    def _finish(self, session: WedSession, taken: Taken, clause: str | None) -> None:
+    def _finish(self, session: WedSession, taken: TakenJob, clause: str | None) -> None:
         if clause is None:
             session.fail(taken, str(failure("wed_trans returned None", code="returned_none").error))
             return

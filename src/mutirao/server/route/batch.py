@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from mutirao.database.batch import Batch, BatchRefusal, Filter, Migration
 from mutirao.server.answer import BIGGEST, answer, done
 from mutirao.server.need import Administrator
-from mutirao.server.route.parts import Because, Number, Sent, State, Text, routes
+from mutirao.server.route.parts import Because, Body, Number, State, Text, routes
 from mutirao.server.routing import creates
 
 router = routes("batch", "/batches")
@@ -19,7 +19,7 @@ Word = Annotated[Text | None, Field(max_length=100)]
 Renamed = Annotated[dict[str, Text], Field(max_length=1000, examples=[{"book_hotel": "book_room"}])]
 
 
-class ChosenInstances(Sent):
+class ChosenInstances(Body):
     """Which instances: all that is said must hold."""
 
     flow: Word = None

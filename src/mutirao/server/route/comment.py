@@ -6,15 +6,15 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from mutirao.database.item import Attachment, Comment
-from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, decode_cursor, done, page
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, decode_cursor, done, page
 from mutirao.server.need import SignedIn
-from mutirao.server.route.parts import Number, Sent, Text, routes
+from mutirao.server.route.parts import Body, Number, Text, routes
 from mutirao.server.routing import creates
 
 router = routes("instance", "")
 
 
-class Say(Sent):
+class Say(Body):
     text: Annotated[Text, Field(min_length=1, max_length=10_000, examples=["The customer will call back."])]
     job: Annotated[int | None, Field(ge=1, le=BIGGEST, description="About this item of it.")] = None
 
@@ -29,7 +29,7 @@ async def comments(
     who: SignedIn,
     instance: Number,
     job: Annotated[int | None, Query(ge=1, le=BIGGEST, description="About this item of it.")] = None,
-    limit: Limit = 100,
+    limit: PageSize = 100,
     cursor: Cursor = None,
 ) -> Response:
     """What was said about it, the oldest first."""
@@ -59,7 +59,7 @@ async def attachments(
     who: SignedIn,
     instance: Number,
     job: Annotated[int | None, Query(ge=1, le=BIGGEST, description="Of this item of it.")] = None,
-    limit: Limit = 100,
+    limit: PageSize = 100,
     cursor: Cursor = None,
 ) -> Response:
     """What is kept with it, open or closed, though it is not of its state: results that came too late, the oldest first."""

@@ -5,14 +5,13 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from mutirao.database.record import Event
-from mutirao.database.record import Sent as Outcome
+from mutirao.database.record import Event, Sent
 from mutirao.errors import OperatorError, RequestError
 from mutirao.server.answer import BIGGEST, answer
-from mutirao.server.hub import Hub, Page
+from mutirao.server.hub import Hub, OpenStream
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.options import ServerOptions
-from mutirao.server.route.parts import Because, FlowName, Sent, State, Text, routes
+from mutirao.server.route.parts import Because, Body, FlowName, State, Text, routes
 from mutirao.server.routing import creates, streams
 from mutirao.server.stream import HintStream
 
@@ -21,7 +20,7 @@ router = routes("event", "")
 Key = Annotated[Text, Field(min_length=1, max_length=1000, examples=["order-4711"])]
 
 
-class Happened(Sent):
+class Happened(Body):
     key: Annotated[Key, Field(description="Of the instance that it is for.")]
     change: State
     id: Annotated[Key | None, Field(description="Of events of one id only one is written.")] = None
@@ -34,7 +33,7 @@ class Send(Because):
     ] = None
 
 
-@router.post("/flows/{flow}/events", response_model=list[Outcome])
+@router.post("/flows/{flow}/events", response_model=list[Sent])
 @creates
 async def send(who: Administrator, flow: FlowName, body: Send) -> Response:
     """Set attributes of the instances that have these keys; answers what became of each event, in their order."""
@@ -68,4 +67,4 @@ async def hints(
         raise RequestError("too_many_streams", f"you have {options.streams_each} streams open: close one")
     for each in instance or ():
         await who.sight.instance(each)
-    return HintStream(hub, Page(who.id, instance or ()), who.is_still_in)
+    return HintStream(hub, OpenStream(who.id, instance or ()), who.is_still_in)

@@ -15,7 +15,7 @@ from mutirao.model.file import ANY_MEDIA, File
 from mutirao.server.answer import BIGGEST, answer, done
 from mutirao.server.need import SignedIn
 from mutirao.server.problem import Refused, problem
-from mutirao.server.route.parts import Number, Sent, Text, routes
+from mutirao.server.route.parts import Body, Number, Text, routes
 from mutirao.server.routing import creates, streams
 from mutirao.server.who import Who
 
@@ -40,7 +40,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-class Begin(Sent):
+class Begin(Body):
     name: Name
     media: Annotated[Text, Field(max_length=200, examples=["application/pdf"])] = ANY_MEDIA
     size: Annotated[int | None, Field(ge=0, le=BIGGEST, description="If it is known.")] = None

@@ -11,7 +11,7 @@ from mutirao.database.sight import SeenFlow
 from mutirao.model import encode_document, from_document
 from mutirao.server.answer import answer
 from mutirao.server.need import Administrator, SignedIn
-from mutirao.server.route.parts import FlowName, Sent, routes
+from mutirao.server.route.parts import Body, FlowName, routes
 from mutirao.server.routing import creates
 
 router = routes("flow", "/flows")
@@ -27,12 +27,12 @@ Document = Annotated[
 ]
 
 
-class ApplyFlow(Sent):
+class ApplyFlow(Body):
     document: Document
     keep: Annotated[bool, Field(description="A version known from earlier is not made anew.")] = False
 
 
-class CheckFlow(Sent):
+class CheckFlow(Body):
     document: Document
 
 

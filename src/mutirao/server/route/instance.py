@@ -9,7 +9,7 @@ from mutirao.database.explanation import Why
 from mutirao.database.record import Instance, JobRecord, TraceRow
 from mutirao.database.sight import SeenInstance
 from mutirao.errors import RequestError
-from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, decode_cursor, page
 from mutirao.server.need import SignedIn
 from mutirao.server.route.parts import Number, Text, routes
 
@@ -29,7 +29,7 @@ async def page_of_instances(
         Text | None,
         Query(max_length=1000, description="For administrators: attribute=value, of one that is searchable."),
     ] = None,
-    limit: Limit = 50,
+    limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:
     """The instances that you have had to do with, newest first."""
@@ -61,7 +61,7 @@ async def show(who: SignedIn, instance: Number) -> Response:
 
 @router.get("/{instance}/trace", response_model=Page[TraceRow])
 async def trace(
-    request: Request, who: SignedIn, instance: Number, limit: Limit = 1000, cursor: Cursor = None
+    request: Request, who: SignedIn, instance: Number, limit: PageSize = 1000, cursor: Cursor = None
 ) -> Response:
     """What happened to it, oldest first."""
     found = await who.sight.trace(instance, after=decode_cursor(cursor, int) or 0, limit=limit + 1)
@@ -81,7 +81,7 @@ async def why(
 
 @router.get("/{instance}/jobs", response_model=Page[JobRecord])
 async def jobs(
-    request: Request, who: SignedIn, instance: Number, limit: Limit = 100, cursor: Cursor = None
+    request: Request, who: SignedIn, instance: Number, limit: PageSize = 100, cursor: Cursor = None
 ) -> Response:
     """Its tasks under way."""
     found = await who.sight.jobs(instance, after=decode_cursor(cursor, int) or 0, limit=limit + 1)

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, Field, model_validator
 from mutirao.database.item import ItemView
 from mutirao.server.answer import BIGGEST, answer, done
 from mutirao.server.need import SignedIn
-from mutirao.server.route.parts import Because, Number, Sent, State, Text, routes
+from mutirao.server.route.parts import Because, Body, Number, State, Text, routes
 
 router = routes("item", "/items")
 
@@ -17,7 +17,7 @@ Attempt = Annotated[int, Field(ge=1, le=BIGGEST, description="What selecting it 
 PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["clerk_2"])]
 
 
-class Select(Sent):
+class Select(Body):
     lock: Annotated[bool, Field(description="To do it away from the engine.")] = False
 
 
@@ -25,12 +25,12 @@ class Selected(BaseModel):
     attempt: Annotated[int, Field(description="Finishing must name it.", examples=[1042])]
 
 
-class Finish(Sent):
+class Finish(Body):
     attempt: Attempt
     change: Annotated[State, Field(description="What it writes.", examples=[{"granted": True}])] = {}
 
 
-class Fail(Sent):
+class Fail(Body):
     attempt: Attempt
     error: Annotated[Text, Field(min_length=1, max_length=2000, examples=["the form is not signed"])]
 
@@ -46,15 +46,15 @@ class Delegate(Because):
     to: PersonName
 
 
-class Insert(Sent):
+class Insert(Body):
     to: PersonName
 
 
-class Remove(Sent):
+class Remove(Body):
     from_: Annotated[PersonName, Field(alias="from")]
 
 
-class Move(Sent):
+class Move(Body):
     """Before another item, or after it."""
 
     before: Job | None = None
@@ -67,7 +67,7 @@ class Move(Sent):
         return self
 
 
-class Exchange(Sent):
+class Exchange(Body):
     other: Job
 
 

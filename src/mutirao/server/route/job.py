@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 
 from mutirao.database.record import Backlog, JobRecord, WorkerRecord
-from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, done, page
+from mutirao.server.answer import Cursor, Page, PageSize, answer, decode_cursor, done, page
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.revision import unless_changed
 from mutirao.server.route.parts import IfMatch, Number, State, Steer, Text, routes
@@ -28,7 +28,7 @@ async def page_of_jobs(
     who: Administrator,
     flow: Annotated[Text | None, Query(max_length=100)] = None,
     status: JobStatus | None = None,
-    limit: Limit = 100,
+    limit: PageSize = 100,
     cursor: Cursor = None,
 ) -> Response:
     """All jobs, oldest first."""

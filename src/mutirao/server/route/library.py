@@ -24,7 +24,7 @@ from mutirao.model import Inventory
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.problem import named_by_address
-from mutirao.server.route.parts import FlowName, Sent, Text, routes
+from mutirao.server.route.parts import Body, FlowName, Text, routes
 from mutirao.server.routing import creates
 
 router = routes("library", "")
@@ -37,7 +37,7 @@ _PDL = """WORKFLOW Leave {
 EntryName = Annotated[Text, Path(min_length=1, max_length=200)]
 
 
-class Pdl(Sent):
+class Pdl(Body):
     text: Annotated[Text, Field(description="In the process language: see docs/pdl.md.", examples=[_PDL])]
     name: Annotated[Text, Field(max_length=200, description="What findings call it.", examples=["leave.pdl"])] = "pdl"
 

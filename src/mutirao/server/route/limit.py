@@ -9,7 +9,7 @@ from mutirao.database.record import FlowRecord, LimitRecord, RetentionRecord
 from mutirao.model import Limit
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator
-from mutirao.server.route.parts import FlowName, Sent, Text, routes
+from mutirao.server.route.parts import Body, FlowName, Text, routes
 
 router = routes("flow", "")
 
@@ -17,7 +17,7 @@ TaskName = Annotated[Text, Path(min_length=1, max_length=100, examples=["book_ho
 Most = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
 
 
-class LimitTo(Sent):
+class LimitTo(Body):
     at_once: Most = 5
     per_second: Annotated[float | None, Field(gt=0, le=1e6)] = None
     per: Annotated[Text | None, Field(max_length=100, description="For each value of this attribute …")] = None

@@ -6,9 +6,9 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from mutirao.database.message import KINDS, MessageRecord
-from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, decode_cursor, page
 from mutirao.server.need import SignedIn
-from mutirao.server.route.parts import Sent, Text, routes
+from mutirao.server.route.parts import Body, Text, routes
 
 router = routes("message", "/messages")
 
@@ -16,7 +16,7 @@ Kind = Annotated[Text, Field(max_length=100, description=f"One of {', '.join(KIN
 Message = Annotated[int, Field(ge=1, le=BIGGEST)]
 
 
-class Read(Sent):
+class Read(Body):
     """These messages, or all up to one."""
 
     messages: Annotated[list[Message] | None, Field(max_length=1000)] = None
@@ -39,7 +39,7 @@ async def page_of_messages(
     who: SignedIn,
     unread: bool = False,
     kind: Annotated[list[Kind] | None, Query(max_length=20)] = None,
-    limit: Limit = 50,
+    limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:
     """Your messages, newest first."""

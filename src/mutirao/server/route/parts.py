@@ -14,7 +14,7 @@ def routes(noun: str, prefix: str) -> APIRouter:
     return APIRouter(prefix=f"/api{prefix}", tags=[noun], route_class=Route)
 
 
-class Sent(BaseModel):
+class Body(BaseModel):
     """What is sent: unknown fields are refused, so that a misspelt one is not lost."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,7 +49,7 @@ IfMatch = Annotated[
 ]
 
 
-class Because(Sent):
+class Because(Body):
     reason: Reason = None
 
 

@@ -6,10 +6,10 @@ from fastapi import Path, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
 from mutirao.database.person import Away, PersonChange, PersonFilter, PersonRecord
-from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.answer import Cursor, Page, PageSize, answer, decode_cursor, page
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.revision import concerning, seen
-from mutirao.server.route.parts import IfMatch, Sent, Text, routes
+from mutirao.server.route.parts import Body, IfMatch, Text, routes
 from mutirao.server.routing import creates
 
 router = routes("person", "/persons")
@@ -24,14 +24,14 @@ Revision = Annotated[
 ]
 
 
-class AddPerson(Sent):
+class AddPerson(Body):
     name: Name
     full_name: FullName = None
     email: Email = None
     roles: Annotated[list[Text], Field(max_length=1000, examples=[["clerk"]])] = []
 
 
-class ChangePerson(Sent):
+class ChangePerson(Body):
     """What is to be changed; what is not named stays."""
 
     name: Name | None = None
@@ -40,14 +40,14 @@ class ChangePerson(Sent):
     revision: Revision = None
 
 
-class GoAway(Sent):
+class GoAway(Body):
     from_at: Annotated[AwareDatetime | None, Field(description="Nothing: from now.")] = None
     until_at: Annotated[AwareDatetime | None, Field(description="Nothing: until they say so.")] = None
     substitute: Annotated[Text | None, Field(max_length=100, description="Who sees their work meanwhile.")] = None
     revision: Revision = None
 
 
-class SeenPerson(Sent):
+class SeenPerson(Body):
     revision: Revision = None
 
 
@@ -63,7 +63,7 @@ async def page_of_persons(
     search: Annotated[Text | None, Query(max_length=100, description="A text in their names.")] = None,
     here: Annotated[bool | None, Query(description="Signed in, and not idle.")] = None,
     disabled: bool | None = None,
-    limit: Limit = 100,
+    limit: PageSize = 100,
     cursor: Cursor = None,
 ) -> Response:
     """Persons by name. E-mails and numbers of items are for oneself and administrators."""

@@ -9,7 +9,7 @@ from mutirao.database.role import RoleChange, RoleRecord
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.revision import concerning, seen
-from mutirao.server.route.parts import IfMatch, Sent, Text, routes
+from mutirao.server.route.parts import Body, IfMatch, Text, routes
 from mutirao.server.route.person import Revision
 from mutirao.server.routing import creates
 
@@ -20,12 +20,12 @@ Description = Annotated[Text | None, Field(max_length=2000)]
 Role = Annotated[Text, Path(min_length=1, max_length=100, description="The name of a role.", examples=["clerk"])]
 
 
-class AddRole(Sent):
+class AddRole(Body):
     name: Name
     description: Description = None
 
 
-class ChangeRole(Sent):
+class ChangeRole(Body):
     """What is to be changed; what is not named stays."""
 
     name: Name | None = None
@@ -33,7 +33,7 @@ class ChangeRole(Sent):
     revision: Revision = None
 
 
-class Members(Sent):
+class Members(Body):
     persons: Annotated[list[Name], Field(min_length=1, max_length=1000, examples=[["clerk_1", "clerk_2"]])]
 
 

@@ -10,7 +10,7 @@ from mutirao.database.record import ScheduleRecord
 from mutirao.database.schedule import Schedule
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator
-from mutirao.server.route.parts import Priority, Sent, State, Text, routes
+from mutirao.server.route.parts import Body, Priority, State, Text, routes
 
 router = routes("schedule", "")
 
@@ -23,7 +23,7 @@ Zone = Annotated[
 ]
 
 
-class PutSchedule(Sent):
+class PutSchedule(Body):
     flow: Annotated[Text, Field(max_length=100, examples=["report"])]
     cron: Cron
     zone: Zone = "UTC"

@@ -10,7 +10,7 @@ from mutirao.people import Identity, change_password, reset_password, set_passwo
 from mutirao.server.answer import answer, done
 from mutirao.server.cookie import check_origin, clear_cookies, set_cookies
 from mutirao.server.need import AdministratorInSession, Anybody, SignedIn
-from mutirao.server.route.parts import Number, Sent, Text, routes
+from mutirao.server.route.parts import Body, Number, Text, routes
 from mutirao.server.route.person import Person
 from mutirao.server.routing import creates_secret
 
@@ -19,7 +19,7 @@ router = routes("session", "")
 Password = Annotated[Text, Field(max_length=1000, examples=["a long and secret one"])]
 
 
-class SignIn(Sent):
+class SignIn(Body):
     name: Annotated[Text, Field(max_length=100, examples=["clerk_1"])]
     password: Password
 
@@ -34,12 +34,12 @@ class Me(BaseModel):
     csrf: str | None
 
 
-class NewPassword(Sent):
+class NewPassword(Body):
     old: Password
     new: Password
 
 
-class GivenPassword(Sent):
+class GivenPassword(Body):
     password: Password
 
 

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from mutirao.database.setting import SettingChange, SettingRecord
-from mutirao.server.answer import Cursor, Limit, Page, answer, decode_cursor, page
+from mutirao.server.answer import Cursor, Page, PageSize, answer, decode_cursor, page
 from mutirao.server.need import Administrator
 from mutirao.server.route.parts import Because, routes
 
@@ -31,7 +31,7 @@ async def set_some(who: Administrator, body: Set) -> Response:
 
 
 @router.get("/changes", response_model=Page[SettingChange])
-async def changes(request: Request, who: Administrator, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def changes(request: Request, who: Administrator, limit: PageSize = 50, cursor: Cursor = None) -> Response:
     """Who set what, newest first."""
     found = await who.engine.settings.changes(before=decode_cursor(cursor, int), limit=limit + 1)
     return page(request, found, limit, lambda each: each.id)

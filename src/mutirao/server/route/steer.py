@@ -11,7 +11,7 @@ from mutirao.model.offer import Policy, PolicyKind
 from mutirao.server.answer import answer
 from mutirao.server.need import SignedIn
 from mutirao.server.revision import unless_changed
-from mutirao.server.route.parts import At, Because, IfMatch, Number, Priority, Sent, State, Steer, Text, routes
+from mutirao.server.route.parts import At, Because, Body, IfMatch, Number, Priority, State, Steer, Text, routes
 from mutirao.server.routing import creates
 from mutirao.server.who import Who
 
@@ -21,7 +21,7 @@ router = routes("instance", "/instances")
 PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["manager"])]
 
 
-class TaskPolicy(Sent):
+class TaskPolicy(Body):
     kind: PolicyKind
     task: Annotated[Text | None, Field(max_length=100, description="The earlier task of same_as and not_as.")] = None
 

@@ -10,7 +10,7 @@ from mutirao.database.access import TokenRecord
 from mutirao.people import add_token
 from mutirao.server.answer import answer, done
 from mutirao.server.need import InSession, SignedIn
-from mutirao.server.route.parts import Sent, Text, routes
+from mutirao.server.route.parts import Body, Text, routes
 from mutirao.server.route.person import Person
 from mutirao.server.routing import creates_secret
 
@@ -19,7 +19,7 @@ router = routes("token", "/persons/{person}/tokens")
 Name = Annotated[Text, Field(min_length=1, max_length=100, examples=["nightly import"])]
 
 
-class AddToken(Sent):
+class AddToken(Body):
     name: Name
     expires_at: Annotated[AwareDatetime | None, Field(description="Nothing: never.")] = None
 

@@ -6,16 +6,16 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from mutirao.database.webhook import DeliveryRecord, WebhookAddress, WebhookRecord
-from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, decode_cursor, done, page
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, decode_cursor, done, page
 from mutirao.server.need import SignedIn
 from mutirao.server.route.message import Count, Kind
-from mutirao.server.route.parts import Number, Sent, Text, routes
+from mutirao.server.route.parts import Body, Number, Text, routes
 from mutirao.server.routing import creates, creates_secret
 
 router = routes("webhook", "/webhooks")
 
 
-class AddWebhook(Sent):
+class AddWebhook(Body):
     url: Annotated[Text, Field(min_length=1, max_length=2000, examples=["https://chat.example.org/hooks/4711"])]
     person: Annotated[
         Text | None, Field(max_length=100, description="Whose messages. Nothing: your own.", examples=["clerk_1"])
@@ -36,7 +36,7 @@ class PutDelivery(BaseModel):
     delivery: int
 
 
-class Retry(Sent):
+class Retry(Body):
     delivery: Annotated[int | None, Field(ge=1, le=BIGGEST, description="Nothing: all that were given up.")] = None
 
 
@@ -111,7 +111,7 @@ async def deliveries(
     who: SignedIn,
     webhook: Number,
     status: Annotated[Literal["waiting", "sent", "given_up"] | None, Query()] = None,
-    limit: Limit = 50,
+    limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:
     """What became of its messages, newest first."""

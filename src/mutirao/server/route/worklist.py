@@ -7,9 +7,9 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from mutirao.database.item import Item, ItemCount, ItemFilter, SavedFilter, Taken
 from mutirao.errors import RequestError
-from mutirao.server.answer import BIGGEST, Cursor, Limit, Page, answer, done
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, done
 from mutirao.server.need import SignedIn
-from mutirao.server.route.parts import Sent, Text, routes
+from mutirao.server.route.parts import Body, Text, routes
 
 router = routes("item", "/worklist")
 
@@ -19,7 +19,7 @@ Word = Annotated[Text | None, Field(max_length=100)]
 FilterName = Annotated[Text, Path(min_length=1, max_length=100, examples=["urgent"])]
 
 
-class Chosen(Sent):
+class Chosen(Body):
     """Which items, and in which order."""
 
     model_config = ConfigDict(extra="ignore")  # beside it in the address are the page's limit and cursor
@@ -52,12 +52,12 @@ class Saved(Chosen):
     ] = {}
 
 
-class Next(Sent):
+class Next(Body):
     chosen: Saved = Saved()
     lock: Annotated[bool, Field(description="To do it away from the engine.")] = False
 
 
-class Rename(Sent):
+class Rename(Body):
     name: Annotated[Text, Field(min_length=1, max_length=100)]
 
 
@@ -68,7 +68,7 @@ async def page_of_items(
     attribute: Annotated[
         list[Text] | None, Query(max_length=20, description="name=value, of attributes that are searchable.")
     ] = None,
-    limit: Limit = 50,
+    limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:
     """What you may do, and what you hold."""

@@ -42,6 +42,12 @@ create or replace function mutirao.is_administrator(person int) returns boolean
 language sql stable
 return exists (select from mutirao.member m join mutirao.role r on r.id = m.role and r.name = 'administrator' where m.person = is_administrator.person);
 
+create or replace function mutirao.administrators() returns int[]
+language sql stable
+return array(select p.id from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person
+  where r.name = 'administrator' and p.disabled_at is null);
+comment on function mutirao.administrators() is 'Those who are enabled.';
+
 create or replace function mutirao.stands_for(person int) returns int[]
 language sql stable
 return array(select stands_for.person union all

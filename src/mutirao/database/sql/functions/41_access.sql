@@ -139,7 +139,7 @@ comment on function mutirao.set_password(int, int, text, bigint, text) is
 
 create or replace function mutirao.has_administrator() returns boolean
 language sql stable
-return exists (select from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person and p.disabled_at is null where r.name = 'administrator');
+return mutirao.administrators() <> '{}';
 
 create or replace function mutirao.first_administrator(name text, hash text, writer text default session_user) returns int
 language plpgsql security definer as $$

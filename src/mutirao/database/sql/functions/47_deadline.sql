@@ -14,7 +14,7 @@ comment on function mutirao.reminders(interval) is 'How long before its deadline
 create or replace function mutirao.transfer_before(allowed interval) returns interval
 language sql stable
 return (select case when t.before < allowed then t.before else coalesce((mutirao.reminders(allowed))[1], '0') end
-  from mutirao.setting s, lateral (select make_interval(secs => 3600 * s.value::float8)) t(before) where s.name = 'transfer');
+  from (select mutirao.hours('transfer')) t(before));
 comment on function mutirao.transfer_before(interval) is 'How long before its deadline an item that was given so much time moves to the person in charge.';
 
 create or replace function mutirao.next_alert(at timestamptz, finish_by timestamptz) returns timestamptz
@@ -34,11 +34,6 @@ language sql stable
 return (select p.id from mutirao.charge c join mutirao.person p on p.id = c.person
   where c.instance = j.instance and p.disabled_at is null and not exists (select from mutirao.barred b where b.person = p.id and b.job = j.id));
 comment on function mutirao.heir(mutirao.job) is 'Whose business an item is whose deadline has come near: the person in charge; null: the administrators.';
-
-create or replace function mutirao.administrators() returns int[]
-language sql stable
-return array(select p.id from mutirao.role r join mutirao.member m on m.role = r.id join mutirao.person p on p.id = m.person
-  where r.name = 'administrator' and p.disabled_at is null);
 
 ----------------------------------------------------------------------------------------------------------------- the move
 
