@@ -22,7 +22,7 @@ NOW = datetime(2031, 12, 24, tzinfo=UTC)
         ("insert", {"to": "clerk_3"}, "reply put into the list of clerk_3"),
         ("remove", {"from": "clerk_3"}, "reply taken out of the list of clerk_3"),
         ("transfer", {"from": "clerk_1", "to": "manager"}, "reply moved to manager"),
-        ("extend", {"to": "2032-01-01", "reason": "parts are late"}, "reply to be done by 2032-01-01: parts are late"),
+        ("extend", {"to": "2032-01-01T12:00:00.25092+02:00"}, "reply to be done by 2032-01-01 10:00 UTC"),
         ("hand_over", {"to": "manager"}, "handed over to manager"),
         (
             "output",

@@ -1,5 +1,6 @@
 """`mutirao erase`: one person's data, found wherever an instance keeps it, and erased on demand."""
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -149,7 +150,11 @@ def _listing(found: list[Instance]) -> Listing:
 
 def _name(elsewhere: list[Holder]) -> None:
     for each in elsewhere:
-        way_out = f"mutirao schedule drop {each.name}" if each.what == "schedule" else f"mutirao batch stop {each.name}"
+        way_out = (
+            f"mutirao schedule drop {shlex.quote(each.name)}"
+            if each.what == "schedule"
+            else f"mutirao batch stop {each.name}"
+        )
         console.print(f"Also in {each.what} {each.name}, which erasing leaves alone: {way_out}", highlight=False)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from mutirao.database.record import TraceRow
@@ -109,19 +109,25 @@ def _what(row: TraceRow) -> str:
         return f"{row.task} failed, to be tried again"
     if row.kind == "retry":
         return f"{row.task} retried"
-    return _KINDS.get(row.kind, row.kind).format_map(_Known(row.note or {}, task=row.task or ""))
+    return _done(row.kind, row.task or "", row.note or {})
+
+
+def told(kind: str, task: str, note: Mapping[str, Any] | None) -> str:
+    """One thing that was done with a work item, and why."""
+    what, why = _done(kind, task, note or {}), _reason(note or {})
+    return f"{what}: {why}" if why else what
+
+
+def _done(kind: str, task: str, note: Mapping[str, Any]) -> str:
+    known = _Known(note, task=task)
+    if kind == "extend" and "to" in known:
+        known["to"] = datetime.fromisoformat(known["to"]).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return _KINDS.get(kind, kind).format_map(known)
 
 
 class _Known(dict[str, Any]):
     def __missing__(self, name: str) -> str:
         return "?"
-
-
-def told(kind: str, task: str, note: Mapping[str, Any] | None) -> str:
-    """One thing that was done with a work item, and why."""
-    what = _KINDS.get(kind, kind).format_map(_Known(note or {}, task=task))
-    why = _reason(note or {})
-    return f"{what}: {why}" if why else what
 
 
 def _is_failed_try(row: TraceRow) -> bool:

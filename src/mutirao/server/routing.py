@@ -56,7 +56,9 @@ class Route(APIRoute):
     """A route of the API."""
 
     def get_route_handler(self) -> Handler:
-        inner = _asked_rightly(self, super().get_route_handler())
+        inner = super().get_route_handler()
+        if self.path.startswith("/api/"):  # who asks for /health may put a word behind it, so that no proxy answers
+            inner = _asked_rightly(self, inner)
         if hasattr(self.endpoint, _STREAMS):
             return _streamed(inner)
         return _bounded(_once(self, inner) if is_creation(self) else inner)
