@@ -64,6 +64,19 @@ def test_files_are_sent_shown_and_fetched(url: str, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["fetched.pdf", "photo.jpg", "plan.pdf"]
 
 
+def test_files_are_sent_wherever_an_attribute_is_given(url: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.txt"
+    instance = start(url, "--key", "one")
+    for said, words in (
+        ("set", ("instance", "set", instance)),
+        ("sent", ("event", "send", "house", "one")),
+    ):
+        plan.write_text(said)
+        done = mutirao(*words, f"plan=@{plan}", "--database", url)
+        assert done.returncode == 0, done.stderr
+        assert mutirao("instance", "file", instance, "plan", "--out", "-", "--database", url).stdout == said
+
+
 def test_files_that_are_not_there_are_refused(url: str, tmp_path: Path) -> None:
     for words, code in (
         ((f"plan=@{tmp_path / 'none.pdf'}",), "no_such_file"),

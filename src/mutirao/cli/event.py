@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mutirao.cli import render
 from mutirao.cli.arguments import Assignments, Reason
-from mutirao.cli.assignment import read_assignments
+from mutirao.cli.file import read_change
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, counted, counting, print_json
 from mutirao.cli.session import visit
@@ -59,7 +59,7 @@ def send(
     """
 
     async def act(engine: Engine) -> Sent:
-        change = read_assignments(await engine.definition(flow), values)
+        change = await read_change(engine, await engine.definition(flow), values)
         if not change:
             raise RequestError("wrong_call", "nothing to set: write attribute=value")
         return await engine.send(flow, Event(key, change, event), only_if=only_if, reason=reason)

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from mimetypes import guess_type
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -48,9 +48,9 @@ async def read_change(
     change = read_assignments(definition, plain)
     if twice := paths.keys() & change.keys():
         raise RequestError("wrong_call", f'attribute "{min(twice)}" is given twice')
-    opened = {name: _open(path) for name, path in paths.items()}
-    for name, source in opened.items():
-        with source:
+    with ExitStack() as held:
+        opened = {name: held.enter_context(_open(path)) for name, path in paths.items()}
+        for name, source in opened.items():
             change[name] = await _put(engine, paths[name], source, actor)
     return change
 
