@@ -10,23 +10,28 @@
 import fcntl
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command import run_warm
+from conftest import SERVERS
 
 from mutirao import Client, Engine
 from mutirao.language.pdl import Source, parse
 from mutirao.server.client.noun import Noun
+from mutirao.testing.database import TestServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KNOWN = ("python", "pdl", "console", "sql", "sh", "text")
 
+_FOR_THE_SHELL = set("|&;<>$`~*?#()\\")
 _FENCE = re.compile(r"^```(\w+)? ?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -41,6 +46,12 @@ class Listing:
 def listings(page: Path) -> list[Listing]:
     text = page.read_text("utf-8")
     return [Listing(m[1] or "", m[2], m[3], text.count("\n", 0, m.start()) + 1) for m in _FENCE.finditer(text)]
+
+
+# What a page says in SQL is said to each server.
+SITTINGS = [
+    (page, server) for page in PAGES for server in (SERVERS if "```sql" in page.read_text("utf-8") else ["pg18"])
+]
 
 
 class Reader:
@@ -86,6 +97,8 @@ class Reader:
             assert process.stdout is not None
             # It says so when it is ready; before that, a signal would only meet Python's own start.
             assert any(b"is ready" in line for line in process.stdout), f"{command} ended before it was ready"
+        elif command.startswith("mutirao ") and not _FOR_THE_SHELL & set(command):
+            self._check(command, run_warm(shlex.split(command)[1:], self.environment, self.folder))
         else:
             self._run(["sh", "-c", command])
 
@@ -93,7 +106,10 @@ class Reader:
         ran = subprocess.run(
             command, cwd=self.folder, env=self.environment, input=stdin, text=True, capture_output=True, check=False
         )
-        assert ran.returncode == 0, f"{command[-1]}\n{ran.stdout}\n{ran.stderr}"
+        self._check(command[-1], ran)
+
+    def _check(self, command: str, ran: "subprocess.CompletedProcess[str]") -> None:
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
 
 
 @contextmanager
@@ -108,13 +124,19 @@ def reading(folder: Path, database_url: str) -> Iterator[Reader]:
             assert process.returncode == 0
 
 
+@pytest.fixture
+async def database_of_page(servers: dict[str, TestServer], server_name: str) -> AsyncIterator[str]:
+    async with servers[server_name].clone() as url:
+        yield url
+
+
 @pytest.mark.timeout(400)  # a page may have twenty commands, each a process
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_listing_of_a_page_runs(page: Path, tmp_path: Path, database_url: str) -> None:
+@pytest.mark.parametrize(("page", "server_name"), SITTINGS, ids=lambda said: getattr(said, "name", said))
+def test_every_listing_of_a_page_runs(page: Path, tmp_path: Path, database_of_page: str) -> None:
     found = listings(page)
     unknown = [listing for listing in found if listing.language not in KNOWN]
     assert not unknown, f"{page.name}: what is a listing in {unknown[0].language!r}, line {unknown[0].line}?"
-    with page.open() as same_page, reading(tmp_path, database_url) as reader:
+    with page.open() as same_page, reading(tmp_path, database_of_page) as reader:
         fcntl.flock(same_page, fcntl.LOCK_EX)  # a page may name a port: it is read by one at a time
         for listing in found:
             reader.follow(listing)

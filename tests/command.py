@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-FLOWS = Path(__file__).with_name("command_flows.py")
+FLOWS = Path(__file__).parent / "scenarios" / "command_flows.py"
 
 _PATIENCE = 60.0
 _MUTIRAO = [sys.executable, "-m", "mutirao"]
@@ -25,7 +25,7 @@ def mutirao(*arguments: object, **environment: object) -> "subprocess.CompletedP
     words = [str(each) for each in arguments]
     if all(name in _READ_LATE for name in environment) and _warm.acquire(blocking=False):
         try:
-            return _run_warm(words, _environment(environment))
+            return run_warm(words, _environment(environment))
         finally:
             _warm.release()
     return subprocess.run(
@@ -51,12 +51,21 @@ def _warm_process() -> "subprocess.Popen[str]":
     return subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment({}))
 
 
-def _run_warm(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+def run_warm(
+    words: list[str], environment: dict[str, str], folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """The command with these words, in this environment and folder, without the time that Python needs to read it."""
     process = _warm_process()
     assert process.stdin is not None
     assert process.stdout is not None
     with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
-        asked = {"arguments": words, "environment": environment, "stdout": stdout.name, "stderr": stderr.name}
+        asked = {
+            "arguments": words,
+            "environment": environment,
+            "folder": str(folder or Path.cwd()),
+            "stdout": stdout.name,
+            "stderr": stderr.name,
+        }
         process.stdin.write(json.dumps(asked) + "\n")
         process.stdin.flush()
         child = int(process.stdout.readline())

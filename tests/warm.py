@@ -1,7 +1,7 @@
 """A process that has imported the command and runs each one it is asked for in a fork of itself.
 
 Most of the time a short command takes is Python reading our modules; tests run a thousand of them. A line of JSON on stdin
-asks: {"arguments", "environment", "stdout", "stderr"}, the last two being files. The answers are the number of the process,
+asks: {"arguments", "environment", "folder", "stdout", "stderr"}, the last two being files. The answers are the number of the process,
 and when it has ended its exit code. What has to be seen from its first instruction on, or in the background, is started in
 the ordinary way: see `command.py`.
 """
@@ -14,10 +14,11 @@ from importlib import import_module
 from mutirao.cli.main import COMMANDS, main
 
 
-def become(arguments: list[str], environment: dict[str, str], stdout: str, stderr: str) -> None:
+def become(arguments: list[str], environment: dict[str, str], folder: str, stdout: str, stderr: str) -> None:
     """What a process is when it begins."""
     os.environ.clear()
     os.environ.update(environment)
+    os.chdir(folder)
     nothing = os.open(os.devnull, os.O_RDONLY)
     outputs = [os.open(path, os.O_WRONLY | os.O_APPEND) for path in (stdout, stderr)]
     for number, opened in enumerate([nothing, *outputs]):
