@@ -8,7 +8,7 @@ from office import one, refused
 from psycopg import AsyncConnection
 
 from mutirao.database.charge import Creation
-from mutirao.model import Policy, Task
+from mutirao.model import Offer, Policy, Task
 
 
 async def test_a_flow_that_no_longer_names_its_creators_is_started_by_administrators_alone(desk: Desk) -> None:
@@ -123,6 +123,48 @@ async def test_a_policy_is_one_of_the_flows_own_tasks(desk: Desk) -> None:
     await desk.put_letters()
     async with refused("unknown_task", 'flow "letter" has no task "sign"'):
         await desk.engine.charges.create(desk.manager, Creation(flow="letter", policies={"sign": Policy()}))
+
+
+async def test_no_policy_of_one_instance_undoes_four_eyes(desk: Desk) -> None:
+    """An administrator is no exception."""
+    read = Task(name="read", when="topic is null", offer=Offer(role="clerk"), outputs=("topic",))
+    sign = Task(
+        name="sign",
+        when="topic is not null and answer is null",
+        offer=Offer(role="clerk", policy=Policy("not_as", "read")),
+        outputs=("answer",),
+    )
+    await desk.put_letters(read, sign)
+    for actor in (desk.manager, desk.administrator):
+        for policy in (Policy(), Policy("round_robin"), Policy("not_as", "sign")):
+            async with refused("forbidden", 'task "sign" is not for whoever did "read"'):
+                await desk.engine.charges.create(actor, Creation(flow="letter", policies={"sign": policy}))
+    same = {"sign": Policy("not_as", "read"), "read": Policy("round_robin")}
+    instance = await desk.engine.charges.create(desk.manager, Creation(flow="letter", policies=same))
+    job = await desk.item_of(instance)
+    [clerk] = [each for each in desk.clerks if job in await desk.seen(each)]
+    await desk.engine.worklists.finish(clerk, job, await desk.engine.worklists.select(clerk, job), {"topic": "tax"})
+    assert await desk.item_of(instance) not in await desk.seen(clerk)
+
+
+async def test_the_substitute_of_who_is_in_charge_steers_under_their_own_name(desk: Desk) -> None:
+    await desk.put_letters()
+    instance = await desk.letter()
+    stand_in = desk.clerks[1]
+    async with refused("forbidden"):
+        await desk.engine.charges.suspend(stand_in, instance)
+    await desk.away(desk.manager, stand_in)
+    await desk.engine.charges.suspend(stand_in, instance)
+    await desk.engine.charges.resume(stand_in, instance)
+    await desk.engine.charges.set(stand_in, instance, {"topic": "roads"})
+    assert [each.id for each in await desk.engine.charges.in_charge(stand_in)] == [instance]
+    async with refused("forbidden"):
+        await desk.engine.charges.suspend(desk.clerks[0], instance)
+    await desk.away(desk.manager, None)
+    async with refused("forbidden"):
+        await desk.engine.charges.cancel(stand_in, instance)
+    assert [writer for kind, writer in await desk.story(instance) if kind != "start"] == ["clerk_2"] * 3
+    assert await desk.engine.charges.in_charge(stand_in) == []
 
 
 async def test_what_was_said_about_somebody_is_erased(desk: Desk) -> None:

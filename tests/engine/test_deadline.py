@@ -255,6 +255,19 @@ async def test_for_whom_an_item_is_not_it_does_not_become_by_being_late(office: 
     assert await office.select("admin", item) > 0
 
 
+async def test_what_moves_to_somebody_who_is_away_is_told_to_their_substitute_who_does_it(office: Office) -> None:
+    await office.hire("deputy", "manager")
+    await office.engine.rows(
+        "select mutirao.set_away(null, %s, mutirao.now(), substitute => %s)",
+        office.numbers["manager"],
+        office.numbers["deputy"],
+    )
+    _, item = await begin(office, hours=48)
+    told = (await at_each(office, 24))[24]
+    assert told == [("deputy", "transferred"), ("manager", "transferred")]
+    assert await office.finish("deputy", item, await office.select("deputy", item), approved=True) == "done"
+
+
 async def test_a_disabled_person_in_charge_is_passed_over(office: Office) -> None:
     _, item = await begin(office, hours=48)
     await office.engine.rows("update mutirao.person set disabled_at = mutirao.now() where name = 'manager'")

@@ -200,6 +200,33 @@ async def unread(office: Office, person: str) -> int:
     return int(await office.engine.one("select mutirao.unread_messages(%s)", office.numbers[person]))
 
 
+async def test_what_calls_for_somebody_who_is_away_reaches_their_substitute(office: Office) -> None:
+    await office.hire("deputy", "manager")
+    await office.engine.rows(
+        "select mutirao.set_away(null, %s, mutirao.now(), substitute => %s)",
+        office.numbers["manager"],
+        office.numbers["deputy"],
+    )
+    instance = await office.create("claim")
+    assert await office.heard() == [("manager", "instance_started")]
+    await office.engine.rows(
+        "select mutirao.hand_over(%s, %s, %s)",
+        *(office.numbers[name] if name else instance for name in ("admin", "", "manager")),
+    )
+    [to_deputy] = await office.messages("deputy")
+    assert (to_deputy.kind, to_deputy.text.startswith('For "manager", who is away: You are in charge')) == (
+        "in_charge",
+        True,
+    )
+    await office.engine.rows("select mutirao.set_away(null, %s, null)", office.numbers["manager"])
+    await office.engine.rows("delete from mutirao.message")
+    await office.engine.rows(
+        "select mutirao.hand_over(%s, %s, %s)",
+        *(office.numbers[name] if name else instance for name in ("admin", "", "manager")),
+    )
+    assert await office.heard() == [("manager", "in_charge")]
+
+
 async def test_messages_are_read_one_by_one_or_all_up_to_one(office: Office) -> None:
     for _ in range(4):
         await office.create("claim")

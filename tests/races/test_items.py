@@ -13,6 +13,10 @@ from psycopg.types.json import Jsonb
 ANSWER = {"when": "answer is null", "offer": {"role": "clerk"}, "outputs": ["answer"]}
 
 
+TAKE = "select mutirao.select_item(%s, %s)"
+OUT = "select mutirao.take_out_of_role(null, (select id from mutirao.role where name = 'clerk'), array[%s])"
+
+
 class Office:
     """An instance with one item, a manager in charge of it, and two clerks."""
 
@@ -222,3 +226,24 @@ async def test_turns_taken_at_once_wait_for_nobody(engine: Engine) -> None:
     offered = [person for (person,) in await engine.rows("select offered_to from mutirao.job order by id")]
     assert offered[:2] == [office.first, office.second]
     assert offered[2] in (office.first, office.second)
+
+
+async def test_whoever_takes_an_item_while_they_leave_its_role_does_not_keep_it(engine: Engine) -> None:
+    office = Office(engine)
+    await office.open()
+    async with session(engine) as leaving, session(engine) as taking:
+        await run(leaving, OUT, office.first)
+        await run(taking, TAKE, office.first, office.job)  # they are still in it, as far as anybody can see
+        await taking.commit()
+        await leaving.commit()
+    tick = "select (done ->> 'access')::int from mutirao.turn_clock(duty => 'access')"
+    holder = "select person from mutirao.job where id = %s"
+    assert [await engine.one(tick), await engine.one(holder, office.job)] == [1, None]
+    assert await engine.one("select status from mutirao.job where id = %s", office.job) == "ready"
+    # What they may do for another reason they keep: that they were in the role does not matter.
+    await engine.one("select mutirao.delegate_item(%s, %s, %s)", office.manager, office.job, office.first)
+    await engine.one(TAKE, office.first, office.job)
+    assert [await engine.one(tick), await engine.one(holder, office.job)] == [0, office.first]
+    await engine.advance(minutes=11)
+    await engine.one(tick)
+    assert await engine.one("select count(*) from mutirao.departure") == 0

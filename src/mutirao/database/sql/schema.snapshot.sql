@@ -926,7 +926,8 @@ COMMENT ON TABLE mutirao.barred IS 'Work items that are not for this person: tak
 CREATE TABLE mutirao.charge (
     instance bigint NOT NULL,
     person integer NOT NULL,
-    policies jsonb
+    policies jsonb,
+    ended boolean DEFAULT false NOT NULL
 );
 
 COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
@@ -1257,6 +1258,14 @@ ALTER TABLE mutirao.delivery ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE mutirao.departure (
+    role integer NOT NULL,
+    person integer NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.departure IS 'Who was taken out of which role in the last minutes: what they took at that very moment is given back by a clock.';
 
 CREATE TABLE mutirao.discarded (
     file bigint NOT NULL
@@ -1635,6 +1644,9 @@ ALTER TABLE ONLY mutirao.delayed
 ALTER TABLE ONLY mutirao.delivery
     ADD CONSTRAINT delivery_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mutirao.departure
+    ADD CONSTRAINT departure_pkey PRIMARY KEY (role, person);
+
 ALTER TABLE ONLY mutirao.discarded
     ADD CONSTRAINT discarded_pkey PRIMARY KEY (file);
 
@@ -1830,7 +1842,7 @@ CREATE INDEX barred_job ON mutirao.barred USING btree (job);
 
 CREATE INDEX batch_running ON mutirao.batch USING btree (stepped_at) WHERE (status = 'running'::text);
 
-CREATE INDEX charge_person ON mutirao.charge USING btree (person, instance DESC);
+CREATE INDEX charge_person ON mutirao.charge USING btree (person, ended, instance DESC);
 
 CREATE INDEX child_due ON mutirao.child USING btree (due_at) WHERE (due_at IS NOT NULL);
 
@@ -1962,6 +1974,12 @@ ALTER TABLE ONLY mutirao.delivery
 
 ALTER TABLE ONLY mutirao.delivery
     ADD CONSTRAINT delivery_webhook_fkey FOREIGN KEY (webhook) REFERENCES mutirao.webhook(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.departure
+    ADD CONSTRAINT departure_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao.departure
+    ADD CONSTRAINT departure_role_fkey FOREIGN KEY (role) REFERENCES mutirao.role(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY mutirao.erasure
     ADD CONSTRAINT erasure_flow_fkey FOREIGN KEY (flow) REFERENCES mutirao.flow(id);

@@ -1,7 +1,7 @@
 -- Who may do what: the one place that decides it, for all that persons do.
 --
 --   administrator    everything
---   in charge        steers the instance and its items
+--   in charge        steers the instance and its items; and so does their substitute while they are away, under their own name
 --   holder           finishes, returns, delegates the item
 --   offered to       sees and selects the item: a member of its role, the one it is offered to, whoever was invited; and their substitutes
 --   participant      sees the instance
@@ -66,7 +66,8 @@ comment on function mutirao.may_do(int, mutirao.job) is 'Whether a work item is 
 
 create or replace function mutirao.is_in_charge(person int, instance bigint) returns boolean
 language sql stable
-return exists (select from mutirao.charge c where c.instance = is_in_charge.instance and c.person = is_in_charge.person);
+return exists (select from mutirao.charge c where c.instance = is_in_charge.instance and c.person = any (mutirao.stands_for(is_in_charge.person)));
+comment on function mutirao.is_in_charge(int, bigint) is 'Whether an instance is this person''s to steer, or that of somebody who is away and for whom they stand in.';
 
 create or replace function mutirao.may_steer(person int, instance bigint) returns boolean
 language sql stable

@@ -236,7 +236,8 @@ begin
 end $$;
 comment on function mutirao.enable_person(int, int, int, text) is 'Lets a disabled person sign in again, with the password they had. Answers the revision.';
 
--- Whoever selects an item at the very moment in which they are disabled may come through: a clock looks after them (clock_access), and does not wait.
+-- Whoever selects an item at the very moment in which they are disabled or leave its role may come through: a clock looks after them (clock_access).
+-- It does not wait, and takes nobody what they may do for another reason.
 create or replace function mutirao.give_back(persons int[], role int, writer text, why text, waits boolean default true) returns int
 language plpgsql as $$
 declare
@@ -259,7 +260,8 @@ begin
     where j.id = any (jobs) and j.instance = any (locked)
       and (j.status = 'running' and j.person = any (persons) or j.status = 'ready' and j.offered_to = any (persons))
       and (give_back.role is null or not coalesce(j.transferred and j.offered_to = any (persons), false)
-        and not exists (select from mutirao.invited v where v.job = j.id and v.person = coalesce(j.person, j.offered_to)))
+        and not exists (select from mutirao.invited v where v.job = j.id and v.person = coalesce(j.person, j.offered_to))
+        and (waits or not mutirao.may_do(coalesce(j.person, j.offered_to), j)))
     order by j.id for update);
   perform mutirao.note_item(j, 'return', writer, jsonb_build_object('from', p.name, 'reason', why))
   from unnest(freed) j join mutirao.person p on p.id = case when j.status = 'running' then j.person else j.offered_to end;

@@ -179,6 +179,8 @@ begin
     end if;
     perform mutirao.note_change(gone, array[r.id], signature);
     perform mutirao.give_back(gone, r.id, signature, format('out of the role "%s"', r.name));
+    insert into mutirao.departure as d (role, person, at) select r.id, g, mutirao.now() from unnest(gone) g on conflict on constraint departure_pkey do update set at = excluded.at;
+    perform pg_notify('mutirao', 'clock');
     perform mutirao.hint(gone, null);
   end if;
   return coalesce(cardinality(gone), 0);

@@ -30,8 +30,13 @@ begin
   done := done + (
     select coalesce(mutirao.give_back(array_agg(p.id), null, 'clock', 'disabled', waits => false), 0)
     from mutirao.person p where p.disabled_at > now_at - interval '10 minutes');
+  done := done + (
+    select coalesce(sum(mutirao.give_back(d.persons, d.role, 'clock', format('out of the role "%s"', d.name), waits => false)), 0)
+    from (select x.role, r.name, array_agg(x.person) as persons from mutirao.departure x join mutirao.role r on r.id = x.role group by x.role, r.name) d);
+  with old as (select x.role, x.person from mutirao.departure x where x.at < now_at - interval '10 minutes' limit room for update skip locked)
+  delete from mutirao.departure d using old o where (d.role, d.person) = (o.role, o.person);
 end $$;
-comment on function mutirao.clock_access(int) is 'Forgets sessions and failed attempts that are over, and tokens a month after; gives back what somebody took while being disabled.';
+comment on function mutirao.clock_access(int) is 'Forgets sessions and failed attempts that are over, and tokens a month after; gives back what somebody took while being disabled or leaving its role.';
 
 ---------------------------------------------------------------------------------------------------------------- attempts
 

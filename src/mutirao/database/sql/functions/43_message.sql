@@ -26,7 +26,7 @@ begin
   if messages is null then return; end if;
   with told as (
     insert into mutirao.message (person, kind, instance, job, task, sender, text, note, at)
-    select m.person, m.kind, m.instance, m.job, m.task, mutirao.sender_of(m.instance), m.text, m.note, now from unnest(messages) m
+    select m.person, m.kind, m.instance, m.job, m.task, mutirao.sender_of(m.instance), m.text, m.note, now from unnest(messages || mutirao.for_substitutes(messages)) m
     returning id, person, kind),
   sent_on as (
     insert into mutirao.delivery (webhook, message, made_at, due_at)
@@ -45,6 +45,17 @@ create or replace function mutirao.item_message(person int, kind text, j mutirao
 language sql stable
 return mutirao.message_to(person, kind, j.instance, format('Task %s of instance %s, %s, %s.', (select t.name from mutirao.task t where t.id = j.task), j.instance,
   (select f.name from mutirao.flow f where f.id = j.flow), says), note, j.id, j.task);
+
+-- Whoever is away may not read in time what calls for somebody: it goes to their substitute as well, unless that one is told anyhow.
+create or replace function mutirao.for_substitutes(messages mutirao.message[]) returns mutirao.message[]
+language sql stable as $$
+  select array(
+    select mutirao.message_to(p.substitute, m.kind, m.instance, format('For "%s", who is away: %s', p.name, m.text), m.note, m.job, m.task)
+    from unnest(messages) m join mutirao.person p on p.id = m.person join mutirao.person s on s.id = p.substitute and s.disabled_at is null
+    where mutirao.is_away(p) and m.kind in ('task_failed', 'exception', 'deadline', 'transferred', 'delegated', 'offered', 'in_charge')
+      and not exists (select from unnest(messages) x where x.person = p.substitute and (x.kind, x.instance) = (m.kind, m.instance) and x.job is not distinct from m.job))
+$$;
+comment on function mutirao.for_substitutes(mutirao.message[]) is 'Of these messages those that concern the substitutes of persons who are away, as they are told.';
 
 ----------------------------------------------------------------------------------------- what befalls an instance and its jobs
 

@@ -137,7 +137,8 @@ declare
 begin
   if jobs = '{}' then return; end if;
   for alike in
-    select r.version, r.task, r.role, r.deadline, at + r.deadline as finish_by, r.inputs, coalesce(c.policies -> t.name, r.offer -> 'policy') as policy,
+    select r.version, r.task, r.role, r.deadline, at + r.deadline as finish_by, r.inputs,
+      case when r.offer -> 'policy' ->> 'kind' = 'not_as' then r.offer -> 'policy' else coalesce(c.policies -> t.name, r.offer -> 'policy') end as policy,  -- four eyes are for good
       array_agg(j.id order by j.id) as items, mutirao.next_alert(at, at + r.deadline) as alert_at
     from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.rule r on r.version = i.version and r.task = j.task
     join mutirao.task t on t.id = j.task left join mutirao.charge c on c.instance = i.id

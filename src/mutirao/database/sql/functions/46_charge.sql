@@ -17,15 +17,17 @@ begin
   if jsonb_typeof(policies) <> 'object' then
     perform mutirao.refuse('wrong_call', 'policies are an object of tasks and their policies, such as {"approve": {"kind": "least_loaded"}}');
   end if;
-  select e.key, e.value, r.role into bad from jsonb_each(policies) e
+  select e.key, e.value, r.role, r.offer -> 'policy' ->> 'task' as earlier, r.offer -> 'policy' ->> 'kind' = 'not_as' as is_fixed into bad from jsonb_each(policies) e
   left join mutirao.flow f on f.name = check_policies.flow left join mutirao.task t on t.flow = f.id and t.name = e.key
   left join mutirao.rule r on r.version = f.version and r.task = t.id
-  where r.role is null or coalesce(e.value ->> 'kind', '') not in ('everyone', 'least_loaded', 'round_robin', 'same_as', 'not_as')
+  where r.role is null or r.offer -> 'policy' ->> 'kind' = 'not_as' and r.offer -> 'policy' <> e.value or coalesce(e.value ->> 'kind', '') not in ('everyone', 'least_loaded', 'round_robin', 'same_as', 'not_as')
     or (e.value ->> 'kind' in ('same_as', 'not_as')) <> exists (
       select from mutirao.rule x join mutirao.task o on o.id = x.task where x.version = f.version and o.name = e.value ->> 'task')
   limit 1;
   if found and bad.role is null then
     perform mutirao.refuse('unknown_task', format('flow "%s" has no task "%s" that people do, so there is no policy for it', flow, bad.key));
+  elsif found and bad.is_fixed then
+    perform mutirao.refuse('forbidden', format('task "%s" is not for whoever did "%s", and no policy chosen for one instance undoes that', bad.key, bad.earlier));
   elsif found then
     perform mutirao.refuse('wrong_call', format('task "%s": a policy is {"kind": …} with everyone, least_loaded or round_robin, or with same_as or not_as and a "task" of the flow: got %s', bad.key, left(bad.value::text, 100)));
   end if;
@@ -145,6 +147,7 @@ begin
     perform mutirao.children_ended(instances);
   end if;
   if exists (select from mutirao.charge) then
+    update mutirao.charge c set ended = true where c.instance = any (instances);
     perform mutirao.tell_ended(instances);
   end if;
 end $$;
@@ -157,11 +160,14 @@ declare
   p mutirao.person := mutirao.actor(actor);
 begin
   return query
-    select i.* from (select c.instance from mutirao.charge c where c.person = p.id and (before is null or c.instance < before) order by c.instance desc) c
+    select i.* from unnest(mutirao.stands_for(p.id)) s(person) cross join unnest('{false,true}'::boolean[]) e(ended)
+    cross join lateral (
+      select x.instance from mutirao.charge x
+      where x.person = s.person and x.ended = e.ended and x.ended is distinct from is_open and (before is null or x.instance < before) order by x.instance desc limit least(room, 1000)) c
     cross join lateral mutirao.open_or_closed(c.instance, is_open) i
     order by c.instance desc limit least(room, 1000);
 end $$;
-comment on function mutirao.charged_instances(int, boolean, bigint, int) is 'The instances that a person is in charge of, newest first: open, closed or both, those before a number.';
+comment on function mutirao.charged_instances(int, boolean, bigint, int) is 'The instances that a person is in charge of, or stands in for whoever is, newest first: open, closed or both, those before a number.';
 
 create or replace function mutirao.open_or_closed(instance bigint, is_open boolean)
 returns table (id bigint, flow int, version int, status mutirao.instance_status, state jsonb, reasons jsonb, started_at timestamptz, closed_at timestamptz, priority int)

@@ -131,13 +131,23 @@ create table mutirao.rotation (
 );
 comment on table mutirao.rotation is 'Who was offered the last item of a task whose items go to each in turn.';
 
+create table mutirao.departure (
+  role   int not null references mutirao.role on delete cascade,
+  person int not null references mutirao.person,
+  at     timestamptz not null,
+  primary key (role, person)
+);
+comment on table mutirao.departure is 'Who was taken out of which role in the last minutes: what they took at that very moment is given back by a clock.';
+
 create table mutirao.charge (
   instance bigint primary key,
   person   int not null references mutirao.person,
-  policies jsonb
+  policies jsonb,
+  ended    boolean not null default false
 );
 comment on table mutirao.charge is 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
-create index charge_person on mutirao.charge (person, instance desc);
+-- Open and closed are apart: whoever is in charge of a hundred thousand that are closed finds the three that are open.
+create index charge_person on mutirao.charge (person, ended, instance desc);
 
 create table mutirao.participation (
   instance bigint not null,
