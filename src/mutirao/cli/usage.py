@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from mutirao.errors import RequestError
 from mutirao.model.name import suggest
+from mutirao.server import wording
 
 MISUSED = 2
 
@@ -43,7 +44,9 @@ def told(error: Any) -> RequestError:
     if hasattr(error, "possibilities"):
         nearest = f'did you mean "{error.possibilities[0]}"?' if error.possibilities else _see_help(error)
         return misuse(f'{error.ctx.command_path} has no option "{option}"; {nearest}')
-    what = error.format_message().rstrip(".").replace("'", '"').replace("Value error, ", "")
+    if hasattr(error.__cause__, "errors"):
+        error.message = wording.told(error.__cause__.errors()[0])
+    what = error.format_message().rstrip(".").replace("'", '"')
     # The parser does not say which command an option stood at whose value is wrong in number.
     right = _see_help(error) if error.ctx else f"write {option} {'VALUE' if 'requires' in what else 'alone'}"
     return misuse(f"{what[:1].lower()}{what[1:]}; {right}")

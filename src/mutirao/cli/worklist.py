@@ -287,7 +287,7 @@ def comment(
 async def _held(engine: Engine, actor: int, job: int, otherwise: str) -> ItemView:
     view = await engine.worklists.show(actor, job)
     if view.item.attempt is None:
-        raise RequestError("item_not_held", f"they do not hold work item {job}: {otherwise}")
+        raise RequestError("item_not_held", f"this person does not hold work item {job}: {otherwise}")
     return view
 
 

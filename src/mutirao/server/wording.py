@@ -1,4 +1,7 @@
-"""What is wrong with a field of a request, in words of ours: by the kind of the framework's error, and never with the value."""
+"""What is wrong with a value of a request or a command, in words of ours: by the kind of the framework's error.
+
+The value is no part of it: it may be a password.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +11,7 @@ _TIME = "a time is wanted, with its zone: 2031-12-24T18:00:00Z"
 _DATE = "a date is wanted: 2031-12-24"
 _OBJECT = "an object is wanted: {{…}}"
 
-# The value is no part of it: it may be a password. What is in braces, the error tells.
+# What is in braces, the error tells.
 _TOLD = {
     "missing": "it is missing",
     "extra_forbidden": "there is no such field here",
@@ -63,5 +66,7 @@ def told(error: Mapping[str, Any]) -> str:
         return str(error["msg"]) if kind == "json_invalid" else "it cannot be read"
     if kind == "string_too_short" and error["ctx"]["min_length"] == 1:
         return "it may not be empty"
-    given = {name: str(value).replace("'", "") for name, value in error.get("ctx", {}).items()}
+    given = error.get("ctx", {})
+    if "expected" in given:
+        given = {"expected": given["expected"].replace("'", "")}
     return known.format_map(given)
