@@ -392,6 +392,20 @@ async def office_of(engine: Engine) -> Office:
     return await furnish(engine)
 
 
+async def created_order(office: Office) -> int:
+    """An order that the manager is in charge of, and whose child has begun."""
+    await office.engine.apply(
+        "order",
+        {"parcel": {"type": "text"}},
+        {"ship": {"when": "parcel is null", "child": "shipping"}},
+        final="parcel is not null",
+        creator="manager",
+    )
+    parent = await office.create("order")
+    await office.engine.one(TICK)
+    return parent
+
+
 async def test_whoever_is_in_charge_is_so_of_the_child_and_hears_only_what_calls_for_them(office: Office) -> None:
     engine = office.engine
     await engine.apply(
@@ -400,15 +414,7 @@ async def test_whoever_is_in_charge_is_so_of_the_child_and_hears_only_what_calls
         {"pack": {"when": "parcel is null", "offer": offer()}},
         final="parcel is not null",
     )
-    await engine.apply(
-        "order",
-        {"parcel": {"type": "text"}},
-        {"ship": {"when": "parcel is null", "child": "shipping"}},
-        final="parcel is not null",
-        creator="manager",
-    )
-    parent = await office.create("order")
-    await engine.one(TICK)
+    parent = await created_order(office)
     child = await child_of(engine, parent)
     item = await engine.job(child, "pack")
     await office.finish("clerk_1", item, await office.select("clerk_1", item), error="no box")
@@ -425,15 +431,7 @@ async def test_whoever_is_in_charge_is_so_of_the_child_and_hears_only_what_calls
 async def test_a_child_that_ends_badly_is_told_of_as_a_failed_task_of_its_parent(office: Office) -> None:
     engine = office.engine
     await family(engine)
-    await engine.apply(
-        "order",
-        {"parcel": {"type": "text"}},
-        {"ship": {"when": "parcel is null", "child": "shipping"}},
-        final="parcel is not null",
-        creator="manager",
-    )
-    parent = await office.create("order")
-    await engine.one(TICK)
+    parent = await created_order(office)
     await engine.cancel(await child_of(engine, parent))
     await engine.one(TICK)
     assert [(each.kind, each.sender) for each in await office.messages("manager")][1:] == [("task_failed", str(parent))]

@@ -42,6 +42,15 @@ class Office:
         self.instance = int(await self.engine.one("select mutirao.create_instance(%s, 'letter')", self.manager))
         self.job = await self.engine.job(self.instance, "answer")
 
+    async def finishing(self) -> tuple[Any, ...]:
+        """The call by which the first clerk, who has the item now, finishes it."""
+        attempt = await self.engine.one(SELECT, self.first, self.job)
+        finish = "select outcome, code from mutirao.finish_item(%s, %s, %s, %s)"
+        return finish, self.first, self.job, attempt, Jsonb({"answer": "mine"})
+
+    def delegating(self) -> tuple[Any, ...]:
+        return "select mutirao.delegate_item(%s, %s, %s)", self.manager, self.job, self.second
+
 
 @pytest.fixture(name="office")
 async def open_office(engine: Engine) -> Office:
@@ -127,43 +136,20 @@ async def test_what_was_selected_before_a_cancel_or_suspend_may_finish(office: O
 
 
 async def test_a_finish_that_meets_a_delegation_is_refused_and_kept(office: Office) -> None:
-    attempt = await office.engine.one(SELECT, office.first, office.job)
-    delegating = ("select mutirao.delegate_item(%s, %s, %s)", office.manager, office.job, office.second)
-    finishing = (
-        "select outcome, code from mutirao.finish_item(%s, %s, %s, %s)",
-        office.first,
-        office.job,
-        attempt,
-        Jsonb({"answer": "mine"}),
-    )
+    finishing, delegating = await office.finishing(), office.delegating()
     assert await against(office, delegating, finishing) == [("refused", "item_moved")]
     assert await office.engine.one("select content from mutirao.attachment") == {"change": {"answer": "mine"}}
     assert (await office.engine.state(office.instance))["answer"] is None
 
 
 async def test_a_delegation_that_meets_a_finish_finds_nothing(office: Office) -> None:
-    attempt = await office.engine.one(SELECT, office.first, office.job)
-    delegating = ("select mutirao.delegate_item(%s, %s, %s)", office.manager, office.job, office.second)
-    finishing = (
-        "select mutirao.finish_item(%s, %s, %s, %s)",
-        office.first,
-        office.job,
-        attempt,
-        Jsonb({"answer": "mine"}),
-    )
+    finishing, delegating = await office.finishing(), office.delegating()
     assert await against(office, finishing, delegating) == "unknown_job"
     assert (await office.engine.state(office.instance))["answer"] == "mine"
 
 
 async def test_a_select_that_meets_a_finish_finds_nothing(office: Office) -> None:
-    attempt = await office.engine.one(SELECT, office.first, office.job)
-    finishing = (
-        "select mutirao.finish_item(%s, %s, %s, %s)",
-        office.first,
-        office.job,
-        attempt,
-        Jsonb({"answer": "mine"}),
-    )
+    finishing = await office.finishing()
     assert await against(office, finishing, (SELECT, office.second, office.job), waits=False) == "item_taken"
 
 
@@ -174,15 +160,8 @@ async def test_an_item_whose_time_comes_while_it_is_finished_ends_in_one_way(
     """The clock moves it to the person in charge, or finds it done."""
     office = Office(engine)
     await office.open({**ANSWER, "offer": {"role": "clerk", "deadline": 3600}})
-    attempt = await engine.one(SELECT, office.first, office.job)
+    finishing = await office.finishing()
     await engine.advance(hours=2)
-    finishing = (
-        "select outcome, code from mutirao.finish_item(%s, %s, %s, %s)",
-        office.first,
-        office.job,
-        attempt,
-        Jsonb({"answer": "mine"}),
-    )
     turning = ("select done from mutirao.turn_clock(500, 'deadlines')",)
     if finishes_first:
         await against(office, finishing, turning, waits=False)  # clocks wait for nobody
