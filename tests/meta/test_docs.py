@@ -164,6 +164,14 @@ def test_every_method_of_the_client_is_documented() -> None:
     assert {each for each in own if f"`client.{each}(" not in page} == set()
 
 
+def test_every_setting_is_documented() -> None:
+    rules = (ROOT / "src/mutirao/database/sql/functions/42_setting.sql").read_text("utf-8")
+    page = (ROOT / "docs" / "operate.md").read_text("utf-8")
+    settings = re.findall(r"^  when '(\w+)' then", rules, re.MULTILINE)
+    assert settings
+    assert [name for name in settings if f"| `{name}` |" not in page] == []
+
+
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
