@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Those that a task can reach. It begins as not_ready, and nothing ever comes back to that.
 TaskState = Literal[
-    "not_ready",
     "synchronizing",
     "ready",
     "running",

@@ -89,6 +89,7 @@ def test_a_refusal_is_one_line_with_a_code_and_keeps_its_findings() -> None:
         ("TASK M { POLICY SAME_AS; }", 1, 17, "SAME_AS task"),
         (r'TASK M { DESCRIPTION "C:\path"; }', 1, 22, r"a backslash itself is written \\"),
         (in_task("DEPENDS Book -> SUCCEDED;"), 1, 74, 'did you mean "SUCCEEDED"?'),
+        (in_task("DEPENDS Book -> NOT_READY;"), 1, 74, "no rule can wait for that"),
         (in_task("DEPENDS not(Book -> FAILED);"), 1, 66, "write and(…) or or(…)"),
         (in_task("DEPENDS Book;"), 1, 66, "DEPENDS takes a rule"),
         (in_task("LIMIT 5;"), 1, 64, "5 AT_ONCE"),
@@ -238,8 +239,10 @@ def test_what_an_engine_refuses_and_is_in_none_of_the_files_is_raised() -> None:
             ["dependency_cycle"],
         ),
         ("TASK s { } TASK a { DEPENDS or(s -> FAILED, b -> FAILED); } TASK b { DEPENDS a -> FAILED; }", []),
-        ("TASK s { } TASK a { DEPENDS s -> NOT_READY; }", ["never_runs"]),
-        ("TASK s { } TASK a { DEPENDS s -> NOT_READY; } TASK b { DEPENDS a -> READY; }", ["never_runs", "never_runs"]),
+        (
+            "DATE d; TASK s { WAIT d; BY_CLOCK; } TASK a { DEPENDS s -> RUNNING; } TASK b { DEPENDS a -> READY; }",
+            ["never_runs", "never_runs"],
+        ),
         ("DATE d; TASK s { WAIT d; BY_CLOCK; } TASK a { DEPENDS s -> FAILED; }", ["never_runs"]),
         ('TASK s { } TASK a { WHEN "false"; }', ["never_runs"]),
         ("TASK s { } TASK o { ENABLED FALSE; } TASK a { DEPENDS o -> SUCCEEDED; }", ["never_runs"]),
@@ -251,9 +254,9 @@ def test_flows_that_cannot_start_and_tasks_that_cannot_run(tasks: str, codes: li
 
 
 def test_it_is_told_why_a_task_can_never_run() -> None:
-    text = "WORKFLOW A { TASK s { } TASK a { DEPENDS s -> NOT_READY; } TASK b { DEPENDS a -> READY; } }"
+    text = "WORKFLOW A { DATE d; TASK s { WAIT d; BY_CLOCK; } TASK a { DEPENDS s -> FAILED; } TASK b { DEPENDS a -> READY; } }"
     first, second = findings(text)
-    assert first.message == 'the task "a" can never run: it depends on "s" being NOT_READY, which that task never is'
+    assert first.message == 'the task "a" can never run: it depends on "s" being FAILED, which that task never is'
     assert second.message == 'the task "b" can never run: it depends on "a", which can never run'
 
 

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping
 from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term
 from mutirao.model.dependency import walk
 
-# A task begins as not_ready, and nothing ever comes back to it.
-_NEVER_REACHED = frozenset({"not_ready"})
 # A task that only waits for a time is done by nobody, so nobody can have it or fail.
-_NEVER_REACHED_BY_CLOCK = _NEVER_REACHED | {"running", "failed"}
+_NEVER_REACHED_BY_CLOCK = frozenset({"running", "failed"})
 
 
 def can_start(flow: Definition) -> set[str]:
@@ -80,8 +78,7 @@ def _may_hold(rule: Dependency, tasks: Mapping[str, Task], startable: set[str]) 
         case AnyOf(parts):
             return any(_may_hold(part, tasks, startable) for part in parts)
         case Term(task, state):
-            never = _NEVER_REACHED_BY_CLOCK if tasks[task].by_clock else _NEVER_REACHED
-            return task in startable and state not in never
+            return task in startable and not (tasks[task].by_clock and state in _NEVER_REACHED_BY_CLOCK)
     raise TypeError(rule)
 
 

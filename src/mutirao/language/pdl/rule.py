@@ -28,6 +28,9 @@ def write_rule(rule: Dependency) -> str:
 
 def _read_term(term: SyntaxTerm) -> Term:
     state = term.state.lower()
+    if state == "not_ready":
+        text = "a rule asks what a task has reached, and each begins as NOT_READY: no rule can wait for that"
+        raise WrongError("pdl_syntax", text, term.state)
     if state not in TASK_STATES:
         known = suggest(term.state.upper(), [each.upper() for each in TASK_STATES])
         raise WrongError("pdl_syntax", f'there is no state "{term.state}"{known}', term.state)
