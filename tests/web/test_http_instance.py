@@ -199,3 +199,22 @@ async def test_one_that_is_being_cancelled_says_so(site: Site) -> None:
     await other.worklist.finish(job, attempt, {"answer": "yes"})
     found = await client.instances.get(instance)
     assert (found.status, found.hold) == ("closed.aborted", None)
+
+
+async def test_a_page_looks_at_so_many_and_says_where_to_go_on(site: Site) -> None:
+    """Few that fit among very many: a page may be empty, and still there is more."""
+    instance, _ = await site.item(city="Recife")
+    clerk = await site.engine.persons.number("clerk_1")
+    async with site.engine.connection() as connection:
+        await connection.execute(
+            "insert into mutirao.participation (instance, person) select %s + n, %s from generate_series(1, 5500) n",
+            [instance, clerk],
+        )
+    http = await site.http("clerk_1")
+    first = (await http.get("/api/instances", params={"status": "open"})).json()
+    assert first["items"] == []
+    second = (await http.get("/api/instances", params={"status": "open", "cursor": first["next"]})).json()
+    assert ([each["id"] for each in second["items"]], second["next"]) == ([instance], None)
+    client = await site.client("clerk_1")
+    assert [each.id async for each in client.instances.all(status="open")] == [instance]
+    assert [each.id for each in await site.engine.seen_by(clerk).instances(status="open")] == [instance]

@@ -39,6 +39,10 @@ class SeenFlow:
     creator_role: str | None
 
 
+# However many somebody has had to do with: at so many a page looks, and that takes some milliseconds.
+_REACH = 5000
+
+
 class Sight(Face):
     """What one person sees."""
 
@@ -57,8 +61,23 @@ class Sight(Face):
         self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
     ) -> list[Instance]:
         """A page of the instances they have had to do with, newest first."""
-        asked = {"actor": self._person, "flow": flow, "status": status, "before": before or 2**62, "limit": limit}
-        return await self._rows(Instance, "seen_instances", asked)
+        found, further = await self.instances_from(flow, status=status, before=before, limit=limit)
+        while further is not None and len(found) < limit:
+            more, further = await self.instances_from(flow, status=status, before=further, limit=limit - len(found))
+            found += more
+        return found
+
+    async def instances_from(
+        self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
+    ) -> tuple[list[Instance], int | None]:
+        """The same among the next few thousand: where few fit, fewer than the limit. And before which to go on, if there are more."""
+        where = {"actor": self._person, "before": before or 2**62, "reach": _REACH}
+        found = await self._rows(Instance, "seen_instances", {**where, "flow": flow, "status": status, "limit": limit})
+        if len(found) == limit:
+            return found, found[-1].id
+        async with self.connection() as connection:
+            [(further,)] = await (await connection.execute(query("seen_reach"), where)).fetchall()
+        return found, further
 
     async def flows(self) -> list[SeenFlow]:
         """The flows they may start."""

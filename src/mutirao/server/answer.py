@@ -46,10 +46,16 @@ def done() -> Response:
     return Response(status_code=204)
 
 
-def page(request: Request, found: Sequence[T], limit: int, place: Callable[[T], Any]) -> Response:
-    """Of a list that was asked for `limit + 1`: whether there is more is known without a count."""
+def page(
+    request: Request, found: Sequence[T], limit: int, place: Callable[[T], Any], further: Any | None = None
+) -> Response:
+    """Of a list that was asked for `limit + 1`: whether there is more is known without a count.
+
+    `further`: where to go on in a list in which so few fit that not all of it was looked at.
+    """
     items = found[:limit]
-    following = encode_cursor(place(items[-1])) if len(found) > limit else None
+    after = place(items[-1]) if len(found) > limit else further
+    following = None if after is None else encode_cursor(after)
     headers = {}
     if following is not None:
         headers["Link"] = f'<{request.url.include_query_params(cursor=following)}>; rel="next"'

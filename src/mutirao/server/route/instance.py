@@ -36,13 +36,14 @@ async def page_of_instances(
     before = decode_cursor(cursor, int)
     if status is not None and not any(known.startswith(status) for known in STATUSES):
         raise RequestError("wrong_call", f'there is no status "{status}"; an instance is {", ".join(STATUSES)}')
+    further = None
     if everybody or where is not None:
         chosen = None if where is None else _attribute(where)
         who.check_administrator()
         found = await who.engine.instances(flow, status=status, where=chosen, before=before, limit=limit + 1)
     else:
-        found = await who.sight.instances(flow, status=status, before=before, limit=limit + 1)
-    return page(request, found, limit, lambda each: each.id)
+        found, further = await who.sight.instances_from(flow, status=status, before=before, limit=limit + 1)
+    return page(request, found, limit, lambda each: each.id, further)
 
 
 def _attribute(where: str) -> tuple[str, str]:

@@ -54,11 +54,17 @@ comment on function mutirao.check_offers(int, int) is 'Refuses a version whose o
 -- counted: those with least are filled up to one level, so that a thousand items cost little more than one.
 create or replace function mutirao.least_loaded(role int, items int) returns setof int
 language sql stable as $$
-  with able as (
-    select p.id, mutirao.is_here(p) as here from mutirao.member m join mutirao.person p on p.id = m.person
-    where m.role = least_loaded.role and p.disabled_at is null and not mutirao.is_away(p)),
+  with able as materialized (
+    select p.id, mutirao.is_here(p, c.at) as here from (select mutirao.now() as at) c cross join mutirao.member m join mutirao.person p on p.id = m.person
+    where m.role = least_loaded.role and p.disabled_at is null and not mutirao.is_away(p, c.at)),
+  chosen as materialized (
+    select array(select a.id from able a where a.here or not exists (select from able x where x.here)) as ids),
+  held as (
+    select h.person, count(*) as load from (
+      select j.person from chosen c join mutirao.job j on j.person = any (c.ids) and j.status = 'running'
+      union all select j.offered_to from chosen c join mutirao.job j on j.offered_to = any (c.ids) and j.status = 'ready') h(person) group by h.person),
   loaded as (
-    select a.id, mutirao.load_of(a.id) as load from able a where a.here or not exists (select from able x where x.here)),
+    select c.id, coalesce(h.load, 0) as load from (select unnest(x.ids) from chosen x) c(id) left join held h on h.person = c.id),
   filled as (
     select l.id, l.load, row_number() over w as n, sum(l.load) over w as together from loaded l window w as (order by l.load, l.id rows unbounded preceding)),
   level as (
