@@ -1,9 +1,14 @@
 """What nobody should send: a clear answer, the right status, and nothing changed."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
+
+from mutirao.errors import RequestError
+from mutirao.server.apart import Apart
 
 MEGABYTE = 1024 * 1024
 
@@ -31,6 +36,28 @@ async def test_ten_megabytes_of_pdl_are_refused_before_they_are_read(site18: Sit
     assert await code_of(answer) == (413, "too_large")
     answer = await http.post("/api/pdl", json={"text": "x" * 600_000})
     assert await code_of(answer) == (413, "pdl_too_large")
+
+
+async def test_what_is_formatted_for_everybody_is_bounded(site18: Site) -> None:
+    http = await site18.http("outsider")
+    answer = await http.post("/api/pdl/format", json={"text": "// a comment\n" * 8_000})
+    assert await code_of(answer) == (413, "pdl_too_large")
+    answer = await http.post("/api/pdl/format", json={"text": "WORKFLOW a { }"})
+    assert (answer.status_code, answer.json()) == (200, {"text": "WORKFLOW a {\n}\n"})
+
+
+async def test_who_waits_for_what_takes_its_time_is_not_without_number() -> None:
+    apart, go = Apart("reading"), threading.Event()
+    waiting = [asyncio.create_task(apart.do(go.wait)) for _ in range(8)]
+    await asyncio.sleep(0)
+    with pytest.raises(RequestError, match="try_again"):
+        await apart.do(go.wait)
+    waiting[-1].cancel()  # who does not wait any more makes room
+    await asyncio.wait(waiting[-1:])
+    waiting.append(asyncio.create_task(apart.do(go.wait)))
+    await asyncio.sleep(0)
+    go.set()
+    assert await asyncio.gather(*waiting[:7], waiting[8]) == [True] * 8
 
 
 async def test_a_body_of_unknown_length_has_the_same_limit(site18: Site) -> None:

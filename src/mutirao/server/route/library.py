@@ -1,13 +1,12 @@
 """The library: task models, applications and orderings that flows share; and the process language that defines them."""
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from mutirao.database.library import LibraryRecord
-from mutirao.errors import FlowError
+from mutirao.errors import FlowError, RequestError
 from mutirao.language.pdl import (
     Bundle,
     Finding,
@@ -22,12 +21,17 @@ from mutirao.language.pdl import (
 )
 from mutirao.model import Inventory
 from mutirao.server.answer import answer, done
+from mutirao.server.apart import Apart
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.problem import named_by_address
 from mutirao.server.route.parts import Body, FlowName, Text, routes
 from mutirao.server.routing import creates
 
 router = routes("library", "")
+
+# Everybody may ask for the one, only administrators for the other: so neither keeps the other waiting.
+_FORMATTING, _READING = Apart("formatting"), Apart("reading")
+_MOST_FORMATTED = 100_000
 
 _PDL = """WORKFLOW Leave {
   CREATOR employee;
@@ -136,10 +140,11 @@ async def check_pdl(who: Administrator, body: Pdl) -> Response:
 
 @router.post("/pdl/format", response_model=Written)
 async def format_pdl(who: SignedIn, body: Pdl) -> Response:  # noqa: ARG001 it says who may ask
-    """The text in the one layout. Its meaning and its comments stay."""
-    check_size(body.name, len(body.text.encode()))
+    """The text, of up to 100 kB, in the one layout. Its meaning and its comments stay."""
+    if len(body.text.encode()) > _MOST_FORMATTED:
+        raise RequestError("pdl_too_large", f"{body.name}: over HTTP up to {_MOST_FORMATTED:,} bytes are formatted")
     try:
-        return answer({"text": await asyncio.to_thread(format_text, Source(body.name, body.text))})
+        return answer({"text": await _FORMATTING.do(format_text, Source(body.name, body.text))})
     except PdlError as error:
         raise _refusal(error.findings) from error
 
@@ -154,7 +159,7 @@ async def flow_as_pdl(who: SignedIn, flow: FlowName) -> Response:
 async def _read(inventory: Inventory, body: Pdl) -> Reading:
     """Reading takes its time, so it is not done where everybody waits for it."""
     check_size(body.name, len(body.text.encode()))
-    return await asyncio.to_thread(examine, [Source(body.name, body.text)], inventory)
+    return await _READING.do(examine, [Source(body.name, body.text)], inventory)
 
 
 def _refusal(findings: Any) -> PdlError:
