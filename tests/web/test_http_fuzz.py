@@ -44,7 +44,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 2
+EXAMPLES = 3
 ANSWER_WITHIN = 30
 STREAMS = "/api/events"
 BOSS, CLERK = "boss", "clerk_1"
