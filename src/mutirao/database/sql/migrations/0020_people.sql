@@ -195,3 +195,8 @@ comment on column mutirao.child.rests is 'It was interrupted because its parent 
 comment on column mutirao.child.due_at is 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
 create index child_due on mutirao.child (due_at) where due_at is not null;
 create index child_parent on mutirao.child (parent);
+
+drop function if exists
+  mutirao.start(text, jsonb, int, text, timestamptz, jsonb), mutirao.start_many(text, jsonb[], int, text, text[], timestamptz, jsonb),
+  mutirao.start_instances(text, jsonb[], int, text, text[], jsonb[], timestamptz),
+  mutirao.finish_jobs(text, bigint[], bigint[], jsonb[], jsonb[], mutirao.appetite);
