@@ -2,7 +2,7 @@
 
     worker_child.py URL '{"name": "ann", "lease": 60, "gate": null, "crash": ["turn", 2, "before"]}'
 
-It says `ready`, and works until SIGTERM, to which it says `stopping`. `crash` names a query of queries.sql, which call of it is meant, and whether the
+It says `ready`, and works until SIGTERM, to which it says `stopping`. `crash` names a query of sql/queries, which call of it is meant, and whether the
 process kills itself before it is sent or after its answer was read; `"finished"` instead of a query means the moment
 when a transaction has been committed and nobody here knows yet.
 """

@@ -1,4 +1,4 @@
-"""How the typed faces of the engine call it: by the name of a query in sql/queries.sql."""
+"""How the typed faces of the engine call it: by the name of a query in sql/queries."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

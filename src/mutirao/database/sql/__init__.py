@@ -1,5 +1,6 @@
-"""The queries that Python sends, read from queries.sql by name."""
+"""The queries that Python sends, read by name from the files in queries. One begins with a line `-- name: what it does`."""
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import LiteralString
@@ -14,11 +15,11 @@ def query(name: str) -> LiteralString:
 @cache
 def _queries() -> dict[str, str]:
     found: dict[str, str] = {}
-    name = ""
-    for line in files(__package__).joinpath("queries.sql").read_text("utf-8").splitlines():
-        if line.startswith("-- ") and ": " in line:
-            name = line[3:].partition(":")[0]
-            found[name] = ""
-        elif name and line.strip():
-            found[name] += line + "\n"
+    for file in files(__package__).joinpath("queries").iterdir():
+        # The first piece is what the file says of itself.
+        _, *pieces = re.split(r"(?m)^-- (\w+): .*\n", file.read_text("utf-8"))
+        for name, text in zip(pieces[::2], pieces[1::2], strict=True):
+            if name in found:
+                raise ValueError(f"two queries are called {name}")
+            found[name] = text.strip() + "\n"
     return found
