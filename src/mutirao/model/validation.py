@@ -54,7 +54,7 @@ def check_flow(flow: Definition) -> None:
         _check_wait(task_place, task, flow.attributes)
         if task.limit is not None:
             _check_limit(task_place, task.limit, flow.attributes)
-        check_work(task_place, task, flow)
+        check_work(task_place, task, names, flow.attributes)
 
 
 def normal_attributes(flow: str, attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:

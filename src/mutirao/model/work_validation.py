@@ -17,25 +17,25 @@ from mutirao.model.name import check_name, quote, suggest
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
 
 if TYPE_CHECKING:
-    from mutirao.model.definition import Definition
+    from mutirao.model.attribute import Attribute
     from mutirao.model.task import Task
 
 MAX_LABEL = 100
 
 
-def check_work(place: str, task: Task, flow: Definition) -> None:
+def check_work(place: str, task: Task, names: set[str], attributes: tuple[Attribute, ...]) -> None:
     for field in ("inputs", "outputs"):
-        if (names := getattr(task, field)) is not None:
-            check_unique(f"{place}, {field}", "attribute", list(names))
-            for name in names:
-                named(place, field, name, flow.attributes)
+        if (chosen := getattr(task, field)) is not None:
+            check_unique(f"{place}, {field}", "attribute", list(chosen))
+            for name in chosen:
+                named(place, field, name, attributes)
     for field in ("application", "model", "task_class"):
         check_label(place, field, getattr(task, field))
     if task.child is not None:
         check_name(f"{place}, child {quote(task.child)}", task.child)
     if task.offer is not None:
         check_type(place, "offer", task.offer, Offer)
-        _check_offer(place, task.offer, {each.name for each in flow.tasks})
+        _check_offer(place, task.offer, names)
         check_manual(place, task.offer.kind, task.application)
     _check_one_doer(place, task)
 

@@ -346,6 +346,13 @@ def test_a_rule_of_a_hundred_levels_is_read() -> None:
     assert flow.tasks[1].depends is not None
 
 
+@pytest.mark.timeout(30)  # what grew with the square of the tasks took minutes
+def test_a_long_chain_of_tasks_is_read() -> None:
+    chain = "".join(f"TASK T{n} {{ DEPENDS T{n - 1} -> SUCCEEDED; ROLE clerk; }}\n" for n in range(1, 6_000))
+    [flow] = read_pdl(f"WORKFLOW A {{ TASK T0 {{ ROLE clerk; DEPENDS; }}\n{chain} }}").flows
+    assert len(flow.tasks) == 6_000
+
+
 @pytest.mark.parametrize("depth", [101, 100_000])
 def test_blocks_without_end_are_refused(depth: int) -> None:
     assert only("A {" * depth + "}" * depth).code == "pdl_syntax"

@@ -15,11 +15,17 @@ _NEVER_REACHED_BY_CLOCK = frozenset({"running", "failed"})
 
 def can_start(flow: Definition) -> set[str]:
     tasks = {task.name: task for task in flow.tasks}
+    waiting: dict[str, list[str]] = {name: [] for name in tasks}
+    for task in flow.tasks:
+        for name in _waited_for(task):
+            waiting[name].append(task.name)
     startable: set[str] = set()
-    size = -1
-    while len(startable) > size:
-        size = len(startable)
-        startable |= {name for name, task in tasks.items() if _may_start(task, tasks, startable)}
+    rest = list(tasks)
+    while rest:
+        name = rest.pop()
+        if name not in startable and _may_start(tasks[name], tasks, startable):
+            startable.add(name)
+            rest += waiting[name]
     return startable
 
 
