@@ -9,6 +9,7 @@ import pytest
 from command import answer, assert_refused, mutirao, running
 from command_flows import Order
 
+from mutirao import Change, File, Flow, task
 from mutirao.database.engine import Engine
 from mutirao.database.schedule import Schedule
 from mutirao.testing import move_clock
@@ -22,6 +23,24 @@ async def orders(servers: dict[str, TestServer]) -> AsyncIterator[str]:
         async with Engine(url, upgrade=False) as engine:
             await engine.apply(Order)
         yield url
+
+
+class Plan(Flow):
+    plan: File | None = None
+    drawn: bool = False
+    final = "drawn"
+
+    @task(when="not drawn")
+    def draw(self) -> Change:
+        return {"drawn": True}
+
+
+async def test_a_schedule_gives_no_files(orders: str) -> None:
+    async with Engine(orders) as engine:
+        await engine.apply(Plan)
+    said = mutirao("schedule", "add", "nightly", "plan", "30 2 * * *", "plan=@plan.pdf", "--database", orders)
+    assert_refused(said, "wrong_call")
+    assert '"plan=@plan.pdf": a schedule gives no files' in said.stderr
 
 
 def test_a_schedule_lives_and_goes(orders: str) -> None:

@@ -1,5 +1,6 @@
 """`mutirao schedule`: flows that a clock starts again and again."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.record import ScheduleRecord
 from mutirao.database.schedule import Schedule
+from mutirao.errors import RequestError
 
 app = typer.Typer(cls=Group, add_completion=False, help="Flows started by the clock. Example: mutirao schedule list")
 
@@ -47,7 +49,13 @@ def add(
     """
 
     async def act(engine: Engine) -> tuple[ScheduleRecord, list[datetime]]:
-        state = read_assignments(await engine.definition(flow), values)
+        definition = await engine.definition(flow)
+        files = {each.name for each in definition.attributes if each.type == "file"}
+        if given := [word for word in values or () if re.split(":?=", word, maxsplit=1)[0] in files]:
+            raise RequestError(
+                "wrong_call", f'"{given[0]}": a schedule gives no files; let a task of the flow fetch it'
+            )
+        state = read_assignments(definition, values)
         wanted = Schedule(name, flow, cron, zone, state, priority, missed, overlap, time_to)  # type: ignore[arg-type]
         return await _with_times(engine, await engine.schedules.put(wanted))
 

@@ -43,7 +43,7 @@ def server(
 ) -> None:
     """Serve the HTTP API, and send messages on to webhooks, until SIGTERM or Ctrl-C.
 
-    Its description is at /api/openapi.json. Where there is nobody yet, an administrator is made and shown once.
+    Its description is at /api/openapi.json. Where there is no administrator, one is made and shown once.
 
     Example: mutirao server --host 0.0.0.0 --port 8321 --proxy 10.0.0.1
     """

@@ -41,12 +41,6 @@ language sql stable
 return mutirao.is_here(p, mutirao.now());
 comment on function mutirao.is_here(mutirao.person) is 'Active: has asked for something within the last quarter of an hour, and not signed out since.';
 
-create or replace function mutirao.load_of(person int) returns bigint
-language sql stable
-return (select count(*) from mutirao.job j where j.person = load_of.person and j.status = 'running')
-  + (select count(*) from mutirao.job j where j.offered_to = load_of.person and j.status = 'ready');
-comment on function mutirao.load_of(int) is 'How many work items a person holds or is alone offered.';
-
 create or replace function mutirao.is_administrator(person int) returns boolean
 language sql stable
 return exists (select from mutirao.member m join mutirao.role r on r.id = m.role and r.name = 'administrator' where m.person = is_administrator.person);

@@ -195,8 +195,8 @@ end $$;
 comment on function mutirao.set_away(int, int, timestamptz, timestamptz, int, int, text) is
   'Says from when until when a person is away, and who sees their work meanwhile; all null: they are back. Answers the revision.';
 
-create or replace function mutirao.disable_person(actor int, person int, revision int default null, writer text default session_user) returns int
-language plpgsql security definer as $$
+create or replace function mutirao.set_disabled(actor int, person int, is_to_be boolean, revision int, writer text) returns int
+language plpgsql as $$
 declare
   signature text := mutirao.check_administrator(actor, writer);
   p mutirao.person;
@@ -204,9 +204,11 @@ begin
   perform mutirao.lock_people();
   p := mutirao.lock_person(person);
   perform mutirao.check_revision(format('person "%s"', p.name), p.revision, revision, p.changes);
-  if p.disabled_at is null then
-    update mutirao.person x set disabled_at = mutirao.now(), revision = x.revision + 1, changes = mutirao.changed(x.changes, x.revision + 1, array['disabled'], signature)
-    where x.id = p.id returning x.revision into p.revision;
+  if (p.disabled_at is not null) = is_to_be then return p.revision; end if;
+  update mutirao.person x set disabled_at = case when is_to_be then mutirao.now() end, revision = x.revision + 1,
+    changes = mutirao.changed(x.changes, x.revision + 1, array['disabled'], signature)
+  where x.id = p.id returning x.revision into p.revision;
+  if is_to_be then
     if mutirao.is_administrator(p.id) then
       perform mutirao.check_administrators_left();
     end if;
@@ -216,23 +218,19 @@ begin
   end if;
   return p.revision;
 end $$;
+
+create or replace function mutirao.disable_person(actor int, person int, revision int default null, writer text default session_user) returns int
+language plpgsql security definer as $$
+begin
+  return mutirao.set_disabled(actor, person, true, revision, writer);
+end $$;
 comment on function mutirao.disable_person(int, int, int, text) is
   'From now on they may do nothing and are offered nothing: their sessions and tokens end, and what they hold goes back to its role. Answers the revision.';
 
 create or replace function mutirao.enable_person(actor int, person int, revision int default null, writer text default session_user) returns int
 language plpgsql security definer as $$
-declare
-  signature text := mutirao.check_administrator(actor, writer);
-  p mutirao.person;
 begin
-  perform mutirao.lock_people();
-  p := mutirao.lock_person(person);
-  perform mutirao.check_revision(format('person "%s"', p.name), p.revision, revision, p.changes);
-  if p.disabled_at is not null then
-    update mutirao.person x set disabled_at = null, revision = x.revision + 1, changes = mutirao.changed(x.changes, x.revision + 1, array['disabled'], signature)
-    where x.id = p.id returning x.revision into p.revision;
-  end if;
-  return p.revision;
+  return mutirao.set_disabled(actor, person, false, revision, writer);
 end $$;
 comment on function mutirao.enable_person(int, int, int, text) is 'Lets a disabled person sign in again, with the password they had. Answers the revision.';
 
