@@ -353,6 +353,24 @@ def test_a_long_chain_of_tasks_is_read() -> None:
     assert len(flow.tasks) == 6_000
 
 
+@pytest.mark.timeout(30)
+def test_thousands_of_unknown_names_are_told_of_in_time() -> None:
+    tasks = "".join(f"TASK T{n} {{ DEPENDS Unknown{n} -> SUCCEEDED; ROLE clerk; }}\n" for n in range(3_000))
+    assert len(findings(f"WORKFLOW A {{ {tasks} }}")) == MOST_FINDINGS
+
+
+@pytest.mark.timeout(30)
+def test_many_ways_to_the_same_task_are_gone_along_once() -> None:
+    """Forty layers of two tasks each, each waiting for both before it, above one that never starts."""
+    layers = "".join(
+        f"TASK {side}{n} {{ DEPENDS and(A{n - 1} -> SUCCEEDED, B{n - 1} -> SUCCEEDED); ROLE clerk; }}\n"
+        for n in range(1, 40)
+        for side in "AB"
+    )
+    bottom = 'TASK A0 { WHEN "false"; ROLE clerk; } TASK B0 { WHEN "false"; ROLE clerk; }'
+    assert {each.code for each in findings(f"WORKFLOW W {{ {bottom}\n{layers} }}")} >= {"never_runs"}
+
+
 @pytest.mark.parametrize("depth", [101, 100_000])
 def test_blocks_without_end_are_refused(depth: int) -> None:
     assert only("A {" * depth + "}" * depth).code == "pdl_syntax"

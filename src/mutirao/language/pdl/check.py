@@ -83,13 +83,17 @@ class _Checker:
             for role, task in _roles(flow):
                 if role not in roles:
                     place = spots.own.at("creator") if task is None else spots.tasks[task].at("role")
-                    self._findings.add("unknown_role", f'there is no role "{role}"{suggest(role, roles)}', place)
+                    self._findings.add(
+                        "unknown_role", f'there is no role "{role}"{self._findings.suggest(role, roles)}', place
+                    )
 
     def check_applications(self) -> None:
         there = {*self._places.applications, *self._known.applications}
         for name, place in self._applications():
             if name not in there:
-                self._note_missing("unknown_application", f'application "{name}"', place, suggest(name, there))
+                self._note_missing(
+                    "unknown_application", f'application "{name}"', place, self._findings.suggest(name, there)
+                )
 
     def check_children(self) -> None:
         """A flow may run another, and that another; but none may come back to itself, or it would never end."""
@@ -99,7 +103,7 @@ class _Checker:
             for child, task in children.items():
                 if child not in there:
                     place = self._places.flows[flow].tasks[task].at("child")
-                    self._note_missing("unknown_flow", f'flow "{child}"', place, suggest(child, there))
+                    self._note_missing("unknown_flow", f'flow "{child}"', place, self._findings.suggest(child, there))
         runs: dict[str, Iterable[str]] = {**self._known.children, **own}
         for circle in circles(runs):
             told = " runs ".join([*circle, circle[0]])
@@ -121,9 +125,7 @@ class _Checker:
         known = {each.name for each in child.attributes}
         for name in dict.fromkeys((*(task.inputs or ()), *(task.outputs or ()))):
             if name not in known:
-                text = (
-                    f'"{name}" is not handed over: the flow "{child.name}" has no such attribute{suggest(name, known)}'
-                )
+                text = f'"{name}" is not handed over: the flow "{child.name}" has no such attribute{self._findings.suggest(name, known)}'
                 field = "inputs" if name in (task.inputs or ()) else "outputs"
                 self._findings.warn("unknown_attribute", text, spot.at(field))
         given = {each.name for each in flow.attributes} if task.inputs is None else set(task.inputs)
@@ -137,11 +139,11 @@ class _Checker:
         tasks = {**self._known.tasks, **{name: flow.tasks for name, flow in self._places.flows.items()}}
         for flow, place, position in ((ordering.first, spots.first, 0), (ordering.second, spots.second, 1)):
             if flow not in tasks:
-                self._note_missing("unknown_flow", f'flow "{flow}"', place, suggest(flow, tasks))
+                self._note_missing("unknown_flow", f'flow "{flow}"', place, self._findings.suggest(flow, tasks))
                 continue
             for pair, at in zip(ordering.pairs, spots.pairs, strict=True):
                 if (name := pair[position]) not in tasks[flow]:
-                    text = f'the flow "{flow}" has no task "{name}"{suggest(name, tasks[flow])}'
+                    text = f'the flow "{flow}" has no task "{name}"{self._findings.suggest(name, tasks[flow])}'
                     self._findings.add("unknown_task", text, at[position])
 
     def _note_missing(self, code: str, what: str, place: Place, hint: str) -> None:

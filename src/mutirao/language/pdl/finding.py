@@ -7,6 +7,7 @@ from lark import Token
 
 from mutirao.errors import FlowError
 from mutirao.language.pdl.syntax import Place
+from mutirao.model.name import suggest
 
 MOST_FINDINGS = 20
 _SHOWN_COLUMNS = 100
@@ -64,6 +65,10 @@ class Findings:
 
     def warn(self, code: str, message: str, place: Place) -> None:
         self.found.append(Finding(code, message, place, is_warning=True))
+
+    def suggest(self, word: str, known: Iterable[str]) -> str:
+        """The nearest known word, as long as there is a chance that somebody reads it."""
+        return suggest(word, known) if len(self.found) < 10 * MOST_FINDINGS else ""
 
     @property
     def errors(self) -> list[Finding]:

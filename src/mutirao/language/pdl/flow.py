@@ -17,7 +17,6 @@ from mutirao.language.pdl.task import OFFER_FIELDS, kind_of, make_task, model_se
 from mutirao.language.pdl.text import snake_case
 from mutirao.language.pdl.value import atoms, name_of, text_of
 from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
-from mutirao.model.name import suggest
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class FlowReader:
             return make_task(name, None, self._settings(head, None, said))
         wanted = text_of(head.model)
         if wanted not in self._models.named:
-            hint = suggest(wanted, self._models.named) + self._models.advice
+            hint = self._desk.findings.suggest(wanted, self._models.named) + self._models.advice
             raise WrongError("unknown_model", f'there is no task model "{wanted}"{hint}', head.model)
         model = self._models.named[wanted]
         if model is None:  # what is wrong with it has been noted; what follows from that need not be
@@ -187,7 +186,8 @@ class FlowReader:
     def _look_up(self, code: str, kind: str, at: Token, known: Mapping[str, Any]) -> None:
         name = snake_case(text_of(at))
         if name not in known:
-            self._desk.wrong(code, f'there is no {kind} "{text_of(at)}" in this flow{suggest(name, known)}', at)
+            near = self._desk.findings.suggest(name, known)
+            self._desk.wrong(code, f'there is no {kind} "{text_of(at)}" in this flow{near}', at)
 
     def _refuse_twice(self, clause: Clause | None) -> None:
         names: set[str] = set()

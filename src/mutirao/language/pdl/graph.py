@@ -36,23 +36,25 @@ def cycles(flow: Definition, stuck: set[str]) -> list[list[str]]:
 
 
 def circles(leads_to: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Circles in a graph, each once, without recursion; of those that share a node, one is enough."""
+    """Circles in a graph, going along each edge once; of those that share a node, one is enough."""
+    found: list[list[str]] = []
+    in_circles: set[str] = set()
     done: set[str] = set()
-    found = []
     for start in leads_to:
-        path: list[str] = []
-        rest: list[tuple[str, int]] = [(start, 0)]
-        while rest:
-            node, depth = rest.pop()
-            del path[depth:]
-            if node in path:
-                found.append(path[path.index(node) :])
-                done.update(path)
-            elif node not in done:
-                path.append(node)
-                rest.extend((each, depth + 1) for each in sorted(leads_to.get(node, ())))
-        done.add(start)
-        done.update(path)
+        path = {} if start in done else {start: iter(sorted(leads_to[start]))}
+        while path:
+            here = next(reversed(path))
+            there = next(path[here], None)
+            if there is None:
+                done.add(here)
+                del path[here]
+            elif there not in path and there not in done:
+                path[there] = iter(sorted(leads_to.get(there, ())))
+            elif there in path and there not in in_circles:
+                circle = list(path)[list(path).index(there) :]
+                if in_circles.isdisjoint(circle):
+                    found.append(circle)
+                    in_circles.update(circle)
     return found
 
 
