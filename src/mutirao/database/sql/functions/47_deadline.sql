@@ -113,19 +113,23 @@ declare
   page bigint[];
   locked bigint[];
   skipped bigint;
+  moved int;
 begin
   select r.after into began from mutirao.realert r for update skip locked;
   if not found then return 0; end if;
   page := array(select j.id from mutirao.job j where j.id > began order by j.id limit 1000);
   locked := array(select j.id from mutirao.job j where j.id = any (page) and j.alert_at < 'infinity' for update skip locked);
-  update mutirao.job j set alert_at = case when mutirao.is_to_move(j, at) then at else mutirao.next_alert(at, j.finish_by) end where j.id = any (locked);
+  update mutirao.job j set alert_at = n.alert_at from (
+    select x.id, case when mutirao.is_to_move(x, at) then at else mutirao.next_alert(at, x.finish_by) end as alert_at from mutirao.job x where x.id = any (locked)) n
+  where j.id = n.id and j.alert_at is distinct from n.alert_at;
+  get diagnostics moved = row_count;
   skipped := (select min(j.id) from mutirao.job j where j.id = any (page) and j.alert_at < 'infinity' and j.id <> all (locked));
   if cardinality(page) < 1000 and skipped is null then
     delete from mutirao.realert;
   else
     update mutirao.realert set after = coalesce(skipped - 1, page[1000]);
   end if;
-  return cardinality(locked);
+  return moved;
 end $$;
 
 create or replace function mutirao.clock_deadlines(room int, out done int, out next_at timestamptz)
