@@ -1,5 +1,6 @@
 """The life of an instance: conditions that raise, and conditions over the states of tasks."""
 
+import pytest
 from driver import Engine, after, fresh_engine  # noqa: F401 gives the fixture `engine`
 from psycopg.types.json import Jsonb
 
@@ -284,3 +285,14 @@ async def test_a_condition_that_raises_on_reaching_a_state_is_an_exception_and_t
     assert await engine.codes(instance) == ["condition_failed"]
     assert await engine.complete(job, d=9) == "ok"
     assert await engine.status(instance) == "closed.completed"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("number", "1e1000"), ("number", "-1e99999"), ("json", '[{"a": 1e5000}]')])
+async def test_a_number_that_nobody_could_read_is_refused(engine: Engine, kind: str, value: str) -> None:
+    await engine.apply("f", {"n": {"type": kind}, "a": 0}, {"go": "a = 0"}, final="a = 1")
+    async with engine.refused("wrong_type", 'attribute "n" cannot be a number of more than 1000 digits'):
+        await engine.rows("select mutirao.start('f', %s::jsonb)", f'{{"n": {value}}}')
+    instance = await engine.start("f", n=10**999)
+    async with engine.refused("wrong_type", 'attribute "n" cannot be a number of more than 1000 digits'):
+        await engine.rows("select mutirao.set(%s, %s::jsonb)", instance, f'{{"n": {value}}}')
+    assert await engine.kinds(instance) == ["start"]

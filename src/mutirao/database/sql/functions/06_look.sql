@@ -36,6 +36,9 @@ begin
     exception when others then
       return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
     end;
+    if mutirao.has_huge_number(a.value) then
+      return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" cannot be a number of more than 1000 digits, nor have one inside', a.name));
+    end if;
     if a.type = 'file' and jsonb_typeof(a.value) = 'object' and w.kind <> 'migrate' and mutirao.file_problem(a.value) is not null then
       return mutirao.file_problem_words(a.name, a.value);
     end if;
