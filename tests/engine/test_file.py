@@ -184,6 +184,21 @@ async def test_a_chunk_of_the_wrong_size_or_place_is_refused(stage: Stage) -> No
     await refused("wrong_call", files.put_chunk(upload, 0, b"z" * CHUNK))
 
 
+async def test_a_finish_that_was_cut_off_leaves_the_upload_as_it_was(stage: Stage) -> None:
+    files, content = stage.engine.files, some_bytes(CHUNK + 1)
+    upload = await files.begin("a")
+    await files.put_chunk(upload, 0, content[:CHUNK])
+    [(seal,)] = await stage.rows("select mutirao.seal_upload(%s)", upload)  # and whoever did it is killed
+    await files.put_chunk(upload, 1, content[CHUNK:])
+    finish = "select of_content from mutirao.finish_upload(%s, %s, %s)"
+    stale = hashlib.sha256(content[:CHUNK]).hexdigest()
+    await refused("wrong_call", stage.rows(finish, upload, stale, seal))
+    [(again,)] = await stage.rows("select mutirao.seal_upload(%s)", upload)
+    await refused("wrong_call", stage.rows(finish, upload, stale, seal))
+    assert await stage.rows("select mutirao.seal_upload(%s)", upload) == [(again,)]  # two may finish it at once
+    assert (await files.finish(upload)).sha256 == hashlib.sha256(content).hexdigest()
+
+
 async def test_a_file_larger_than_allowed_is_refused_before_it_is_kept(stage: Stage) -> None:
     files = stage.engine.files
     assert await files.limit() == 2**30
@@ -321,6 +336,7 @@ async def test_a_result_that_came_too_late_keeps_only_files_of_its_author(stage:
         erasure = Erasure(attributes=["text"], may_be_open=True)
         [[(_, why_not)]] = [page async for page in erase(connection, [number], erasure, "test")]
     assert why_not is None
+    await an_hour_later(stage)
     await refused("unknown_file", whole(stage.engine, mine))
 
 
@@ -400,6 +416,33 @@ async def test_what_waits_in_a_parked_job_is_kept(stage: Stage) -> None:
     assert await whole(stage.engine, text) == b"text"
 
 
+async def an_hour_later(stage: Stage) -> None:
+    await move_clock(stage.engine, timedelta(minutes=61))
+    await sweep(stage)
+
+
+async def test_erasing_leaves_what_another_person_has_uploaded(stage: Stage) -> None:
+    one, other = await persons(stage, "clerk_1", "clerk_2")
+    await stage.engine.apply(PAPER)
+    files, worklists = stage.engine.files, stage.engine.worklists
+    mine = await files.upload(b"the form", "mine", actor=one)
+    [number] = await stage.engine.start_named("paper", [{}])
+    [job] = await stage.engine.jobs(number)
+    await worklists.finish(one, job.id, await worklists.select(one, job.id), {"text": mine})
+    theirs = await files.upload(b"the form", "theirs", actor=other)
+    await stage.engine.cancel(number)
+    await stage.rows("select mutirao.erase(array[%s]::bigint[], how => 'drop')", number)
+    await an_hour_later(stage)
+    [number] = await stage.engine.start_named("paper", [{}])
+    [job] = await stage.engine.jobs(number)
+    await refused("unknown_file", worklists.finish(one, job.id, await worklists.select(one, job.id), {"text": mine}))
+    await worklists.give_back(one, job.id)
+    await worklists.finish(other, job.id, await worklists.select(other, job.id), {"text": theirs})
+    await move_clock(stage.engine, DAY * 3)
+    await sweep(stage)
+    assert await whole(stage.engine, theirs) == b"the form"
+
+
 @pytest.mark.parametrize("how", ["blank", "drop"])
 async def test_erasing_leaves_no_file_of_the_person(stage: Stage, how: Any) -> None:
     await persons(stage)
@@ -413,9 +456,16 @@ async def test_erasing_leaves_no_file_of_the_person(stage: Stage, how: Any) -> N
     async with stage.engine.connection() as connection:
         [[(_, why_not)]] = [page async for page in erase(connection, [one], erasure, "test")]
     assert why_not is None
+    assert (
+        await stage.rows(
+            "select from mutirao.upload u join mutirao.file f on f.id = u.file where f.sha256 = %s", mine.sha256
+        )
+        == []
+    )
+    await refused("unknown_file", stage.engine.set(other, {"text": mine}))
+    await an_hour_later(stage)
     await refused("unknown_file", whole(stage.engine, mine))
     assert await whole(stage.engine, shared) == b"shared"  # another instance has it
     assert await count(stage, "chunk") == 1
-    assert await stage.rows("select from mutirao.upload where sha256 = %s", mine.sha256) == []
     assert not await stage.rows("select from mutirao.file_use where instance = %s", one)
     assert (await stage.engine.instance(other)).state["text"]["name"] == "cv of clerk_7.pdf"

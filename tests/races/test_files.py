@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from psycopg.types.json import Jsonb
 from worker_stage import Stage, stage_on, until
 
 from mutirao import File
 from mutirao.database.file import CHUNK
+from mutirao.model import Attribute, Definition, Task
 from mutirao.testing import move_clock
 
 CONTENT = b"the same" * (CHUNK // 8) + b"."
@@ -27,10 +29,10 @@ async def test_two_uploads_of_one_content_finish_at_once(stage: Stage) -> None:
     for upload in uploads:
         await files.put_chunk(upload, 0, CONTENT[:CHUNK])
         await files.put_chunk(upload, 1, CONTENT[CHUNK:])
-        await stage.do("select mutirao.seal_upload(%s)", upload)
+    [(seal,)] = await stage.rows("select mutirao.seal_upload(%s)", uploads[0])
     sha256 = await files._digest(uploads[0])  # noqa: SLF001 what finish would tell
     async with stage.engine.connection() as first, first.transaction():
-        await first.execute("select mutirao.finish_upload(%s, %s)", (uploads[0], sha256))
+        await first.execute("select mutirao.finish_upload(%s, %s, %s)", (uploads[0], sha256, seal))
         second = asyncio.create_task(files.finish(uploads[1]))
         await until_somebody_waits(stage)
     file = await second
@@ -61,6 +63,33 @@ async def test_content_that_is_being_swept_is_stored_anew(stage: Stage) -> None:
         await until_somebody_waits(stage)
     file = await again
     await swept(stage)
+    assert b"".join([part async for part in stage.engine.files.open(file)]) == CONTENT
+
+
+PAPER = Definition(
+    name="paper",
+    attributes=(Attribute("text", "file"), Attribute("done", "boolean", default=False)),
+    tasks=(Task(name="print", when="text is not null", fires="once"),),
+    final="done",
+)
+
+
+async def test_erasing_leaves_what_an_instance_under_way_refers_to(stage: Stage) -> None:
+    await stage.engine.apply(PAPER)
+    file = await stage.engine.files.upload(CONTENT, "form")
+    [old] = await stage.engine.start_named("paper", [{"text": file}])
+    await stage.engine.cancel(old)
+    value = Jsonb({"text": {"sha256": file.sha256, "name": file.name, "size": file.size, "media": file.media}})
+    async with stage.engine.connection() as starting, starting.transaction():
+        [(new,)] = await (await starting.execute("select mutirao.start('paper', %s)", (value,))).fetchall()
+        assert await stage.rows("select refused from mutirao.erase(array[%s]::bigint[], how => 'drop')", old) == [
+            (None,)
+        ]
+    await stage.engine.set(new, {"text": file})  # it has it, so it may be given it again
+    for _ in range(2):
+        await move_clock(stage.engine, timedelta(days=2))
+        await stage.rows("select mutirao.turn_clock()")
+        await swept(stage)
     assert b"".join([part async for part in stage.engine.files.open(file)]) == CONTENT
 
 

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,8 @@ class Files(Face):
                 digest.update(chunk)
                 await self.put_chunk(upload, number, chunk, actor=actor)
                 number += 1
-            await self._call("seal_upload", upload, actor, True)
-            return await self._finished(upload, digest.hexdigest(), actor)
+            seal = await self._call("seal_upload", upload, actor)
+            return await self._finished(upload, digest.hexdigest(), seal, actor)
         except BaseException:
             with suppress(MutiraoError):  # what is left of it, a clock removes after a day
                 await asyncio.shield(self.abandon(upload, actor=actor))
@@ -108,13 +109,8 @@ class Files(Face):
 
     async def finish(self, upload: int, *, actor: int | None = None) -> File:
         """Read an upload once more, and make a file of it if it is what was announced. Again, it answers the same."""
-        if await self._call("seal_upload", upload, actor, True):
-            return await self._finished(upload, None, actor)
-        try:
-            return await self._finished(upload, await self._digest(upload), actor)
-        except RequestError:  # chunks may be put in order yet
-            await self._call("seal_upload", upload, actor, False)
-            raise
+        seal: datetime | None = await self._call("seal_upload", upload, actor)
+        return await self._finished(upload, None if seal is None else await self._digest(upload), seal, actor)
 
     async def abandon(self, upload: int, *, actor: int | None = None) -> None:
         """Remove an upload that will not be finished."""
@@ -159,9 +155,9 @@ class Files(Face):
         """How many bytes a file may have: the setting `file_limit`."""
         return int(await self._call("file_limit"))
 
-    async def _finished(self, upload: int, sha256: str | None, actor: int | None) -> File:
+    async def _finished(self, upload: int, sha256: str | None, seal: datetime | None, actor: int | None) -> File:
         async with self.connection() as connection:
-            found = await connection.execute(query("finish_upload"), (upload, sha256, actor))
+            found = await connection.execute(query("finish_upload"), (upload, sha256, seal, actor))
             [(of_content, name, size, media)] = await found.fetchall()
         return File(of_content, name, size, media)
 

@@ -904,6 +904,13 @@ COMMENT ON TABLE mutirao.file IS 'What is in the file store, each content once. 
 
 COMMENT ON COLUMN mutirao.file.unused_at IS 'Since when no instance refers to it; null: some instance does. After a day it cannot be referred to any more, and goes.';
 
+CREATE TABLE mutirao.file_use (
+    file bigint NOT NULL,
+    instance bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.file_use IS 'Which files an instance refers to or once did: its trace still shows them.';
+
 CREATE TABLE mutirao.export (
     id bigint NOT NULL,
     flow integer NOT NULL,
@@ -1033,13 +1040,6 @@ COMMENT ON TABLE mutirao.ordering IS 'The relative order of two flows: whichever
 
 COMMENT ON COLUMN mutirao.ordering.pairs IS 'A list of [task of the first, task of the second].';
 
-CREATE TABLE mutirao.file_use (
-    file bigint NOT NULL,
-    instance bigint NOT NULL
-);
-
-COMMENT ON TABLE mutirao.file_use IS 'Which files an instance refers to or once did: its trace still shows them.';
-
 CREATE TABLE mutirao.exported (
     flow integer NOT NULL,
     status mutirao.instance_status NOT NULL,
@@ -1109,7 +1109,7 @@ COMMENT ON TABLE mutirao.upload IS 'Files on their way in, chunk by chunk. One t
 
 COMMENT ON COLUMN mutirao.upload.size IS 'What was said at the beginning, as is sha256; null: nothing was said.';
 
-COMMENT ON COLUMN mutirao.upload.sealed_at IS 'Since when it takes no more chunks, because its content is being checked.';
+COMMENT ON COLUMN mutirao.upload.sealed_at IS 'Since when its content is being read to be checked. The next chunk that comes makes it null.';
 
 CREATE TABLE mutirao.webhook (
     id integer NOT NULL,

@@ -92,8 +92,9 @@ async def put_chunk(request: Request, who: SignedIn, upload: Number, number: Chu
 
 
 @router.post("/uploads/{upload}/finish", response_model=File)
+@streams
 async def finish(who: SignedIn, upload: Number) -> Response:
-    """Make a file of it. Again, it answers the same."""
+    """Make a file of it, which is read once more: some seconds for each gigabyte. Again, it answers the same."""
     return answer(await who.engine.files.finish(upload, actor=who.id))
 
 

@@ -92,16 +92,17 @@ begin
   end if;
   return u;
 end $$;
-comment on function mutirao.upload_of(bigint, int, boolean) is 'An upload, for whoever began it. It cannot be sealed meanwhile; alone, it takes no chunk either.';
+comment on function mutirao.upload_of(bigint, int, boolean) is 'An upload, for whoever began it. It cannot be sealed meanwhile; alone, it takes no other chunk either.';
 
 create or replace function mutirao.put_chunk(upload bigint, number int, content bytea, actor int default null) returns void
 language plpgsql security definer as $$
 declare
-  u mutirao.upload := mutirao.upload_of(upload, actor);
+  breaks boolean := exists (select from mutirao.upload x where x.id = put_chunk.upload and x.sealed_at is not null);
+  u mutirao.upload := mutirao.upload_of(upload, actor, breaks);
   until bigint := number::bigint * mutirao.chunk_size() + octet_length(content);
 begin
-  if u.sealed_at is not null then
-    perform mutirao.refuse('wrong_call', format('upload %s takes no more chunks: it is being finished', upload));
+  if u.finished_at is not null or u.sealed_at is not null and not breaks then
+    perform mutirao.refuse('wrong_call', format('upload %s takes no more chunks: it is %s', upload, case when u.finished_at is null then 'being finished' else 'finished' end));
   elsif number is null or number < 0 or coalesce(octet_length(content), 0) not between 1 and mutirao.chunk_size() then
     perform mutirao.refuse('wrong_call', format('a chunk has a number from 0 on and from 1 to %s bytes: got number %s and %s bytes', mutirao.chunk_size(), number, octet_length(content)));
   elsif until > mutirao.file_limit() then
@@ -111,6 +112,9 @@ begin
   end if;
   if u.person is not null and u.size is null and number % 16 = 15 then  -- what was announced is counted already
     perform mutirao.check_unused(u.person, octet_length(content));
+  end if;
+  if breaks then
+    update mutirao.upload x set sealed_at = null where x.id = u.id;
   end if;
   insert into mutirao.chunk as c (file, number, content, put_at) values (upload, number, content, mutirao.now())
   on conflict on constraint chunk_pkey do update set content = excluded.content, put_at = excluded.put_at where c.content <> excluded.content;
@@ -137,20 +141,20 @@ begin
 end $$;
 comment on function mutirao.upload_state(bigint, int) is 'How far an upload has come: for whoever resumes it, which chunks are missing, as far as can be told.';
 
-create or replace function mutirao.seal_upload(upload bigint, actor int default null, sealed boolean default true) returns boolean
+-- A seal says what content was read. Any chunk that comes breaks it: so nothing is left behind by whoever begins to finish an upload and dies.
+create or replace function mutirao.seal_upload(upload bigint, actor int default null) returns timestamptz
 language plpgsql security definer as $$
 declare
   u mutirao.upload := mutirao.upload_of(upload, actor, true);
 begin
-  if u.finished_at is null then
-    update mutirao.upload x set sealed_at = case when sealed then mutirao.now() end where x.id = u.id;
-  end if;
-  return u.finished_at is not null;
+  if u.finished_at is not null then return null; end if;
+  update mutirao.upload x set sealed_at = coalesce(x.sealed_at, mutirao.now()) where x.id = u.id returning x.sealed_at into u.sealed_at;
+  return u.sealed_at;
 end $$;
-comment on function mutirao.seal_upload(bigint, int, boolean) is 'Lets an upload take no more chunks, so that its content can be read and checked; or lets it take some again. Answers whether it was finished before.';
+comment on function mutirao.seal_upload(bigint, int) is 'Seals an upload, so that its content can be read and checked. Answers the seal, which the next chunk breaks; null: it was finished before.';
 
 -- PostgreSQL has no way to hash what does not fit into one value, so the caller tells the hash of what it has sent, or has read back.
-create or replace function mutirao.finish_upload(upload bigint, sha256 text, actor int default null, out name text, out media text, out size bigint, out of_content text)
+create or replace function mutirao.finish_upload(upload bigint, sha256 text, seal timestamptz, actor int default null, out name text, out media text, out size bigint, out of_content text)
 language plpgsql security definer as $$
 declare
   u mutirao.upload := mutirao.upload_of(upload, actor, true);
@@ -161,8 +165,8 @@ begin
   media := u.media;
   if u.finished_at is null then
     select count(*) as chunks, coalesce(max(c.number), -1) as last, coalesce(sum(octet_length(c.content)), 0) as bytes into had from mutirao.chunk c where c.file = u.id;
-    if u.sealed_at is null then
-      perform mutirao.refuse('wrong_call', format('upload %s is not sealed: chunks could still come', upload));
+    if u.sealed_at is null or seal is null or u.sealed_at <> seal then
+      perform mutirao.refuse('wrong_call', format('upload %s has not this seal: chunks have come since it was read, so finish it again', upload));
     elsif had.chunks <> had.last + 1
       or exists (select from mutirao.chunk c where c.file = u.id and c.number < had.last and octet_length(c.content) <> mutirao.chunk_size())
     then
@@ -183,8 +187,8 @@ begin
   end if;
   select f.size, f.sha256 into size, of_content from mutirao.file f where f.id = coalesce(kept, u.file);
 end $$;
-comment on function mutirao.finish_upload(bigint, text, int) is
-  'Makes a file of a sealed upload whose content has this sha256, or finds the one that is there. Finished once more, it answers the same.';
+comment on function mutirao.finish_upload(bigint, text, timestamptz, int) is
+  'Makes a file of an upload whose content had this sha256 when it was sealed, or finds the one that is there. Finished once more, it answers the same.';
 
 create or replace function mutirao.abandon_upload(upload bigint, actor int default null) returns void
 language plpgsql security definer as $$
@@ -210,7 +214,8 @@ return case
   when not coalesce(value ->> 'sha256' ~ '^[0-9a-f]{64}$' and mutirao.is_file_name(value ->> 'name') and mutirao.is_media(value ->> 'media') and jsonb_typeof(value -> 'size') = 'number', false)
     then 'wrong_type'
   when not exists (
-    select from mutirao.file f where f.sha256 = value ->> 'sha256' and f.size = (value ->> 'size')::numeric and coalesce(f.unused_at > mutirao.now() - mutirao.file_grace(), true))
+    select from mutirao.file f where f.sha256 = value ->> 'sha256' and f.size = (value ->> 'size')::numeric 
+      and (coalesce(f.unused_at > mutirao.now() - mutirao.file_grace(), true) or exists (select from mutirao.file_use u where u.file = f.id)))
     then 'unknown_file' end;
 comment on function mutirao.file_problem(jsonb) is 'What is wrong with the value of a file attribute, as a code; null: nothing.';
 

@@ -58,7 +58,9 @@ begin
 end $$;
 comment on function mutirao.forget_uses(bigint[], bigint[]) is 'These instances refer to no file any more but those kept. Answers which files nobody refers to now.';
 
--- Erasing does not wait for a clock: what only this instance referred to is gone with the transaction, and what was said about it on its way in.
+-- What only this instance referred to can be referred to no more, and goes as what is unused goes: whoever was let in by the check of a write
+-- before may still commit. What was said about it on its way in is gone at once. Whoever had nothing to do with the instance and uploaded the
+-- same keeps that for its day.
 create or replace function mutirao.erase_files(instance bigint, whole boolean) returns void
 language plpgsql as $$
 declare
@@ -74,11 +76,12 @@ begin
       union all select x.content -> 'change' from mutirao.attachment x where x.instance = erase_files.instance and jsonb_typeof(x.content -> 'change') = 'object') s
     cross join jsonb_each(s.state) e join mutirao.file f on jsonb_typeof(e.value) = 'object' and f.sha256 = e.value ->> 'sha256';
   freed := mutirao.forget_uses(array[instance], kept);
-  delete from mutirao.upload u where u.file = any (freed);
-  delete from mutirao.chunk c where c.file = any (freed);
-  delete from mutirao.file f where f.id = any (freed);
+  delete from mutirao.upload u where u.file = any (freed)
+    and (u.person is null or exists (select from mutirao.participation p where p.instance = erase_files.instance and p.person = u.person));
+  update mutirao.file f set unused_at = mutirao.now() - mutirao.file_grace() where f.id = any (freed) and not exists (select from mutirao.upload u where u.file = f.id);
+  perform pg_notify('mutirao', 'clock');
 end $$;
-comment on function mutirao.erase_files(bigint, boolean) is 'Removes the files that an instance referred to and does not any more, or all of them, unless another instance refers to them.';
+comment on function mutirao.erase_files(bigint, boolean) is 'Lets the files that an instance referred to and does not any more, or all of them, be removed within the hour, unless another instance or upload has them.';
 
 ------------------------------------------------------------------------------------------------------------------ sweeping
 

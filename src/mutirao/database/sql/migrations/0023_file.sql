@@ -38,7 +38,7 @@ create table mutirao.upload (
 );
 comment on table mutirao.upload is 'Files on their way in, chunk by chunk. One that is finished stays for a day: whoever asks again is answered the same.';
 comment on column mutirao.upload.size is 'What was said at the beginning, as is sha256; null: nothing was said.';
-comment on column mutirao.upload.sealed_at is 'Since when it takes no more chunks, because its content is being checked.';
+comment on column mutirao.upload.sealed_at is 'Since when its content is being read to be checked. The next chunk that comes makes it null.';
 create index upload_person on mutirao.upload (person) where person is not null;
 create index upload_age on mutirao.upload (begun_at);
 create index upload_file on mutirao.upload (file, person) where file is not null;

@@ -9,11 +9,11 @@ select mutirao.put_chunk(%s, %s, %b, %s)
 -- upload_state: how far an upload has come
 select %s::bigint as id, s.* from mutirao.upload_state(%s, %s) s
 
--- seal_upload: lets an upload take no more chunks, or some again; answers whether it is finished
-select mutirao.seal_upload(%s, %s, %s)
+-- seal_upload: seals an upload; answers the seal, null if it is finished
+select mutirao.seal_upload(%s, %s)
 
 -- finish_upload: makes a file of an upload
-select f.of_content, f.name, f.size, f.media from mutirao.finish_upload(%s, %s, %s) f
+select f.of_content, f.name, f.size, f.media from mutirao.finish_upload(%s, %s, %s, %s) f
 
 -- abandon_upload: removes an upload
 select mutirao.abandon_upload(%s, %s)
