@@ -22,17 +22,18 @@ SELECT_MS = 5.0
 CROWD = 200
 CROWD_MS = 1000.0
 
-_FLOWS, _TASKS = 20, 10  # a role for each task of each flow
+_FLOWS, _TASKS = 20, 10  # a role for each task of each flow; idle roles have no items
 _SEEN_ROLES = 10
 _ROUNDS = 60
 _CUSTOMERS = 2_000
 
 _PEOPLE = """
     insert into mutirao.role (name, made_at) select 'role_' || n, now() from generate_series(0, 199) n;
+    insert into mutirao.role (name, made_at) select 'idle_' || n, now() from generate_series(0, 9) n;
     insert into mutirao.person (name, made_by, made_at) select 'person_' || n, 'bench', now() from generate_series(1, 10000) n;
     insert into mutirao.member (role, person) select r.id, p.id from mutirao.role r join mutirao.person p on p.id % 200 = r.id % 200 where r.name like 'role_%';
     insert into mutirao.member (role, person)
-    select r.id, p.id from mutirao.role r, mutirao.person p where p.name = 'person_1' and r.name in (select 'role_' || n * 20 from generate_series(0, 9) n)
+    select r.id, p.id from mutirao.role r, mutirao.person p where p.name = 'person_1' and (r.name in (select 'role_' || n * 20 from generate_series(0, 9) n) or r.name like 'idle_%')
     on conflict do nothing;
     insert into mutirao.member (role, person)
     select r.id, p.id from mutirao.role r, mutirao.person p where r.name = 'role_199' and p.id <= 200 on conflict do nothing;"""
@@ -44,6 +45,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "size": {"sort": "size"},
     "hand": {"sort": "hand"},
     "deadline, latest first": {"sort": "deadline", "descending": True},
+    "arrival, of some priority": {"priority": 3},
     "deadline, of one customer": {"sort": "deadline", "attributes": {"customer": "customer 7"}},
     "deadline, with a text": {"sort": "deadline", "text": "task_0"},
     "arrival, with a text that is nowhere": {"text": "nothing like it"},

@@ -216,6 +216,25 @@ async def test_what_a_disabled_person_holds_goes_back_to_the_role(office: Engine
     await select(office, clerk.id, jobs[1])
 
 
+@pytest.mark.parametrize("end", ["disabled", "out of the role"])
+async def test_what_is_offered_to_whoever_leaves_goes_back_also_while_it_is_interrupted(
+    office: Engine, end: str
+) -> None:
+    clerk = await office.persons.add(None, "clerk_1", roles=["clerk"])
+    other = await office.persons.add(None, "clerk_2", roles=["clerk"])
+    head_clerk = await office.persons.add(None, "head_clerk", roles=["administrator"])
+    [job] = await add_requests(office)
+    instance = (await office.job(job)).instance
+    await office.worklists.delegate(head_clerk.id, job, clerk.id)
+    await office.suspend(instance)
+    if end == "disabled":
+        await office.persons.disable(None, "clerk_1")
+    else:
+        await office.roles.take(None, "clerk", ["clerk_1"])
+    await office.resume(instance)
+    assert [each.job for each in (await office.worklists.page(other.id)).items] == [job]
+
+
 async def test_an_item_selected_while_its_person_is_disabled_is_given_back_by_a_clock(office: Engine) -> None:
     clerk = await office.persons.add(None, "clerk_1", roles=["clerk"])
     [job] = await add_requests(office)

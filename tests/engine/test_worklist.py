@@ -168,6 +168,19 @@ async def test_only_searchable_attributes_are_searched_also_where_many_have_the_
         await desk.engine.worklists.page(clerk, ItemFilter(attributes={"color": "red"}))
 
 
+async def test_a_filter_that_asks_nothing_chooses_nothing(desk: Desk) -> None:
+    """A term that everything meets still costs an index its use."""
+    read = "select jsonb_strip_nulls(to_jsonb(mutirao.read_item_filter('{}')))"
+    assert await one(desk.engine, read) == {"sort": "arrival", "descending": False, "status": "all"}
+
+
+@pytest.mark.parametrize(("priority", "shown"), [(-(2**63), 1), (0, 1), (1, 0), (2**63 - 1, 0)])
+async def test_no_priority_is_out_of_range(desk: Desk, priority: int, shown: int) -> None:
+    await desk.put_letters()
+    await desk.item()
+    assert len(await desk.seen(desk.clerks[0], ItemFilter(priority=priority))) == shown
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [

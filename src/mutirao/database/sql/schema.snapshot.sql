@@ -1876,13 +1876,13 @@ CREATE INDEX invited_job ON mutirao.invited USING btree (job);
 
 CREATE INDEX item_alert ON mutirao.job USING btree (alert_at) WHERE (alert_at IS NOT NULL);
 
-CREATE INDEX item_arrival ON mutirao.job USING btree (role, id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
+CREATE INDEX item_arrival ON mutirao.job USING btree (role, ((id + 0)), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
 CREATE INDEX item_deadline ON mutirao.job USING btree (role, COALESCE(finish_by, 'infinity'::timestamp with time zone), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 
 CREATE INDEX item_held ON mutirao.job USING btree (person, id) WHERE ((person IS NOT NULL) AND (status = 'running'::mutirao.job_status));
 
-CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, id) WHERE ((offered_to IS NOT NULL) AND (status = 'ready'::mutirao.job_status));
+CREATE INDEX item_offered ON mutirao.job USING btree (offered_to, ((id + 0)), id) WHERE ((offered_to IS NOT NULL) AND (status <> 'running'::mutirao.job_status));
 
 CREATE INDEX item_priority ON mutirao.job USING btree (role, ((- priority)), id) WHERE ((role IS NOT NULL) AND (offered_to IS NULL) AND (status = 'ready'::mutirao.job_status));
 

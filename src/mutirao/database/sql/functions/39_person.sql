@@ -245,7 +245,7 @@ declare
 begin
   jobs := array(
     select j.id from mutirao.job j where j.person = any (persons) and j.status = 'running' and (give_back.role is null or j.role = give_back.role)
-    union select j.id from mutirao.job j where j.offered_to = any (persons) and j.status = 'ready' and (give_back.role is null or j.role = give_back.role));
+    union select j.id from mutirao.job j where j.offered_to = any (persons) and j.status <> 'running' and (give_back.role is null or j.role = give_back.role));
   if jobs = '{}' then return 0; end if;
   if waits then
     locked := array(select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update);
@@ -256,7 +256,7 @@ begin
   freed := array(
     select j from mutirao.job j
     where j.id = any (jobs) and j.instance = any (locked)
-      and (j.status = 'running' and j.person = any (persons) or j.status = 'ready' and j.offered_to = any (persons))
+      and (j.status = 'running' and j.person = any (persons) or j.status <> 'running' and j.offered_to = any (persons))
       and (give_back.role is null or not coalesce(j.transferred and j.offered_to = any (persons), false)
         and not exists (select from mutirao.invited v where v.job = j.id and v.person = coalesce(j.person, j.offered_to))
         and (waits or not mutirao.may_do(coalesce(j.person, j.offered_to), j)))

@@ -118,7 +118,9 @@ begin
       perform mutirao.refuse('unknown_task', format('no flow has a task "%s"', left(filter ->> 'task', 100)));
     end if;
   end if;
-  f.priority := greatest(mutirao.whole_number(filter, 'priority'), -2147483648);
+  if filter ->> 'priority' is not null then
+    f.priority := least(greatest(mutirao.whole_number(filter, 'priority'), -2147483647), 2147483647);
+  end if;
   f.due_before := least(mutirao.moment(filter, 'due_before'), case when (filter ->> 'overdue')::boolean then mutirao.now() end);
   if filter ->> 'instance' is not null then
     f.instances := array[mutirao.whole_number(filter, 'instance')];

@@ -6,11 +6,12 @@
 -- Whoever stands in for somebody who is away has all that is theirs as well.
 
 -- Each order as an expression that an index has. Rows of equal value go by number, so an order is total, and a page goes on where the last
--- one ended whatever came and went meanwhile.
+-- one ended whatever came and went meanwhile. Arrival is no plain id: in that order the planner would also walk the primary key, past all
+-- the items of others, for a role that has none.
 create or replace function mutirao.sort_key(sort text) returns text
 language sql immutable
 return case sort when 'priority' then '-j.priority' when 'deadline' then 'coalesce(j.finish_by, ''infinity''::timestamptz)' when 'size' then 'coalesce(j.size, 0)'
-  else 'j.id' end;
+  else '(j.id + 0)' end;
 
 create or replace function mutirao.sort_type(sort text) returns text
 language sql immutable
@@ -44,6 +45,7 @@ begin
 end $$;
 
 -- What a filter asks, as SQL over the job j: only what is asked, so that it costs nothing otherwise. Values are never part of it: $1 has them.
+-- Priorities and deadlines are written as the indices have them, so that few are found without a walk past the others.
 -- Keys are looked up item by item, if at all: without its offset, all keys there are would be read into a hash.
 create or replace function mutirao.item_filter_sql(f mutirao.item_filter) returns text
 language sql immutable
@@ -52,8 +54,8 @@ return concat(
   case when f.tasks is not null then ' and j.task = any (($1).tasks)' end,
   case when f.role is not null then ' and j.role = ($1).role' end,
   case when f.instances is not null then ' and j.instance = any (($1).instances)' end,
-  case when f.priority is not null then ' and j.priority >= ($1).priority' end,
-  case when f.due_before is not null then ' and j.finish_by < ($1).due_before' end,
+  case when f.priority is not null then ' and -j.priority <= -($1).priority' end,
+  case when f.due_before is not null then ' and coalesce(j.finish_by, ''infinity''::timestamptz) < ($1).due_before' end,
   case when f.word_tasks is not null then ' and (j.task = any (($1).word_tasks) or j.instance = any (($1).word_instances)'
     || case when f.key_words is null then ')' else ' or exists (select from mutirao.key k where k.instance = j.instance and lower(k.key) like lower(($1).key_words) offset 0))' end end,
   case when f.lookups is not null then ' and not exists (select from jsonb_to_recordset(($1).lookups) l(name text, value text, whole text)
@@ -93,7 +95,7 @@ begin
   end if;
   if f.sort = 'hand' then
     wanted := wanted || ' and not exists (select from mutirao.place l where l.person = $2 and l.job = j.id)'
-      || case when after_job is not null then format(' and j.id %s= trunc($4::numeric)::bigint', comes) else '' end;  -- so that the walk begins there
+      || case when after_job is not null then format(' and %s %s= trunc($4::numeric)::bigint', key, comes) else '' end;  -- so that the walk begins there
   end if;
   walk := format('%s%s order by %s %s, j.id %s limit $6', wanted, follows, key, direction, direction);
   if f.status in ('ready', 'all') then
@@ -102,8 +104,8 @@ begin
         select j.id, %s as key from mutirao.job j where j.role = m.role and j.role is not null and j.offered_to is null and j.status = ''ready''%s%s) c', shown, mutirao.barred_sql(persons, 'm.persons'), walk),
       format('select c.* from unnest($3) p(id), lateral (
         select j.id, %s as key from mutirao.job j where j.offered_to = p.id and j.offered_to is not null and j.role is not null and j.status = ''ready''%s%s) c', shown, mutirao.barred_sql(persons, 'array[p.id]'), walk),
-      format('(select distinct j.id, %s as key from mutirao.invited v join mutirao.job j on j.id = v.job where v.person = any ($3) and j.role is not null and j.status = ''ready''%s%s)',
-        shown, mutirao.barred_sql(persons, 'array[v.person]'), walk)];
+      format('(select distinct on (%s, j.id) j.id, %s as key from mutirao.invited v join mutirao.job j on j.id = v.job where v.person = any ($3) and j.role is not null and j.status = ''ready''%s%s)',
+        key, shown, mutirao.barred_sql(persons, 'array[v.person]'), walk)];
   end if;
   if f.status in ('running', 'all') then
     parts := parts || format('(select j.id, %s as key from mutirao.job j where j.person = any ($3) and j.person is not null and j.role is not null and j.status = ''running''%s)', shown, walk);

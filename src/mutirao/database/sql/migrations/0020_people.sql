@@ -100,11 +100,11 @@ create index job_ready on mutirao.job (task, priority desc, id) where status = '
 
 -- A worklist is read in one of these orders, role by role. What somebody does already is in none of
 -- them. Of a worker's job they ask only the first thing: whether it has a role.
-create index item_arrival on mutirao.job (role, id) where role is not null and offered_to is null and status = 'ready';
+create index item_arrival on mutirao.job (role, (id + 0), id) where role is not null and offered_to is null and status = 'ready';
 create index item_priority on mutirao.job (role, priority desc, id) where role is not null and offered_to is null and status = 'ready';
 create index item_deadline on mutirao.job (role, finish_by, id) where role is not null and offered_to is null and status = 'ready';
 create index item_size on mutirao.job (role, size, id) where role is not null and offered_to is null and status = 'ready';
-create index item_offered on mutirao.job (offered_to, id) where offered_to is not null and status = 'ready';
+create index item_offered on mutirao.job (offered_to, (id + 0), id) where offered_to is not null and status <> 'running';
 create index item_held on mutirao.job (person, id) where person is not null and status = 'running';
 create index item_alert on mutirao.job (alert_at) where alert_at is not null;
 
