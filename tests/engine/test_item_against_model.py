@@ -25,7 +25,6 @@ PROFILE = settings(
     suppress_health_check=list(HealthCheck),
 )
 PERSONS = ("manager", "administrator", "clerk_1", "clerk_2", "clerk_3", "stranger")
-STEERING = {"manager", "administrator"}
 
 persons = st.sampled_from(PERSONS)
 numbers = st.integers(0, 3)
@@ -57,6 +56,9 @@ class Office:
     def stands_for(self, person: str) -> set[str]:
         return {person} | {who for who, substitute in self.away.items() if substitute == person}
 
+    def steers(self, person: str) -> bool:
+        return person == "administrator" or "manager" in self.stands_for(person)
+
     def may_do(self, person: str, item: Item) -> bool:
         def offered(who: str) -> bool:
             return who == item.offered_to or who in item.invited or (item.offered_to is None and who in self.role)
@@ -71,13 +73,13 @@ class Office:
         return item.status == "ready" and self.may_do(person, item)
 
     def check_known(self, person: str, item: Item) -> None:
-        known = person in STEERING or person in item.attempts or self.may_do(person, item)
+        known = self.steers(person) or person in item.attempts or self.may_do(person, item)
         if item.status == "gone" or not known:
             raise Refused("unknown_job")
 
     def check_steers(self, person: str, item: Item) -> None:
         self.check_known(person, item)
-        if person not in STEERING:
+        if not self.steers(person):
             raise Refused("forbidden")
 
     def let_go(self, item: Item, offered_to: str | None) -> None:
@@ -97,7 +99,7 @@ class Office:
 
     def give_back(self, person: str, item: Item) -> None:
         self.check_known(person, item)
-        if item.status != "running" or (item.holder not in self.stands_for(person) and person not in STEERING):
+        if item.status != "running" or (item.holder not in self.stands_for(person) and not self.steers(person)):
             raise Refused("item_not_held")
         self.let_go(item, None)
 
@@ -111,7 +113,7 @@ class Office:
 
     def delegate(self, person: str, item: Item, recipient: str) -> None:
         self.check_known(person, item)
-        steers = person in STEERING
+        steers = self.steers(person)
         has = item.holder if item.status == "running" else item.offered_to
         if not steers and (has is None or has not in self.stands_for(person)):
             raise Refused("forbidden")
