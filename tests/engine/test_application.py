@@ -135,6 +135,7 @@ async def test_an_input_that_was_not_changed_is_no_output(shop: Shop) -> None:
         (["echo '[1]' > output.json"], "wrong_output", "no JSON object"),
         (['echo \'{"result": "a\\u0000b"}\' > output.json'], "wrong_output", "U+0000"),
         (['echo \'{"report": "../secret"}\' > output.json'], "wrong_output", "a plain name"),
+        (['echo \'{"report": "nowhere.txt"}\' > output.json'], "wrong_output", "which is not there"),
         (['echo \'{"done": "maybe"}\' > output.json'], "wrong_type", "boolean"),
     ],
 )

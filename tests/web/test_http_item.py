@@ -84,6 +84,19 @@ async def test_pages_follow_one_another_in_any_order(site: Site) -> None:
         await anext(clerk.worklist.all(ItemFilter(flow="request", attributes={"amount": 1})))
     [count] = await clerk.worklist.counts()
     assert (count.flow, count.ready) == ("request", 6)
+    http = await site.http("clerk_2")
+    first = await http.get("/api/worklist?limit=4&sort=priority")
+    assert first.links["next"]["url"].startswith(f"{site.url}/api/worklist?limit=4&sort=priority&cursor=")
+    second = await http.get(first.links["next"]["url"])
+    assert (len(second.json()["items"]), second.links) == (2, {})
+
+
+@pytest.mark.parametrize("attempt", ["1", 1.0, True])
+async def test_an_attempt_is_a_number(site18: Site, attempt: object) -> None:
+    _, job = await site18.item()
+    http = await site18.http("clerk_1")
+    said = await http.post(f"/api/items/{job}/finish", json={"attempt": attempt, "change": {}})
+    assert (said.status_code, said.json()["code"]) == (422, "wrong_body")
 
 
 async def test_items_are_put_in_and_taken_out_and_moved_by_hand(site18: Site) -> None:

@@ -56,10 +56,12 @@ def page(
     items = found[:limit]
     after = place(items[-1]) if len(found) > limit else further
     following = None if after is None else encode_cursor(after)
-    headers = {}
-    if following is not None:
-        headers["Link"] = f'<{request.url.include_query_params(cursor=following)}>; rel="next"'
-    return answer({"items": items, "next": following}, headers=headers)
+    return answer({"items": items, "next": following}, headers=next_link(request, following))
+
+
+def next_link(request: Request, cursor: str | None) -> dict[str, str]:
+    """The address of the page that follows, if one does."""
+    return {} if cursor is None else {"Link": f'<{request.url.include_query_params(cursor=cursor)}>; rel="next"'}
 
 
 def encode_cursor(place: Any) -> str:

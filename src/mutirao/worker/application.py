@@ -206,12 +206,15 @@ class Folder:
 
     async def _collect_file(self, name: str, change: dict[str, Any]) -> None:
         """By the name that output.json gives it, or by the one that the flow does. What we put there is no output."""
-        called = _text_of(change.pop(name)) if name in change else self._called(name)
+        is_said = name in change
+        called = _text_of(change.pop(name)) if is_said else self._called(name)
         if called is None:
             return
         if not is_file_name(called):
             raise failed("wrong_output", f'attribute "{name}": a file in the folder has a plain name, not {called!r}')
         path = self.path / called
+        if is_said and not _is_file(path):
+            raise failed("wrong_output", f'attribute "{name}": {OUTPUT} names the file {called!r}, which is not there')
         if not _is_file(path) or self._put.get(called) == _seen(path):
             return
         try:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import Response
-from pydantic import AwareDatetime, BaseModel, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, Strict, model_validator
 
 from mutirao.database.item import ItemView
 from mutirao.server.answer import BIGGEST, answer, done
@@ -13,7 +13,7 @@ from mutirao.server.route.parts import Because, Body, Number, State, Text, route
 router = routes("item", "/items")
 
 Job = Annotated[int, Field(ge=1, le=BIGGEST)]
-Attempt = Annotated[int, Field(ge=1, le=BIGGEST, description="What selecting it answered.", examples=[1042])]
+Attempt = Annotated[int, Strict(), Field(ge=1, le=BIGGEST, description="What selecting it answered.", examples=[1042])]
 PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["clerk_2"])]
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, Strict
 
 from mutirao.server.answer import BIGGEST
 from mutirao.server.guard import SLASH
@@ -32,7 +32,7 @@ FlowName = Annotated[Text, Path(min_length=1, max_length=100, examples=["travel"
 Reason = Annotated[
     Text | None, Field(max_length=2000, description="Why; it stands in the trace.", examples=["the customer called"])
 ]
-Priority = Annotated[int, Field(ge=-(2**31), le=2**31 - 1, description="Higher goes first.")]
+Priority = Annotated[int, Strict(), Field(ge=-(2**31), le=2**31 - 1, description="Higher goes first.")]
 State = Annotated[
     dict[str, Any],
     Field(
@@ -57,7 +57,7 @@ class Steer(Because):
     """What was seen of an instance before it is steered, and why it is."""
 
     revision: Annotated[
-        int | None,
+        Annotated[int, Strict()] | None,
         Field(
             ge=0,
             le=BIGGEST,

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from mutirao.database.item import Item, ItemCount, ItemFilter, SavedFilter, Taken
 from mutirao.errors import RequestError
-from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, done
+from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, done, next_link
 from mutirao.server.need import SignedIn
 from mutirao.server.route.parts import Body, Text, routes
 
@@ -63,6 +63,7 @@ class Rename(Body):
 
 @router.get("", response_model=Page[Item])
 async def page_of_items(
+    request: Request,
     who: SignedIn,
     chosen: Annotated[Chosen, Query()],
     attribute: Annotated[
@@ -74,7 +75,7 @@ async def page_of_items(
     """What you may do, and what you hold."""
     wanted = chosen.filter(dict(_attribute(each) for each in attribute or ()))
     found = await who.engine.worklists.page(who.id, wanted, after=cursor, limit=limit)
-    return answer(found)
+    return answer(found, headers=next_link(request, found.next))
 
 
 @router.get("/counts", response_model=list[ItemCount])

@@ -101,7 +101,7 @@ return case j.status when 'running' then format('is with "%s"', (select p.name f
       (select format('only "%s" may', p.name) from mutirao.person p where p.id = j.offered_to),
       (select format('the role "%s" has %s', r.name, coalesce(nullif(mutirao.counted(count(p.id), 'person', 'persons'), '0 persons'), 'nobody')) from mutirao.role r
        left join mutirao.member m on m.role = r.id left join mutirao.person p on p.id = m.person and p.disabled_at is null where r.id = j.role group by r.name))) end
-  || coalesce(case when j.finish_by > at then '; it is due in ' || mutirao.span_words(j.finish_by - at) else format('; it has been due for %s', mutirao.span_words(at - j.finish_by)) end, '');
+  || coalesce(case when j.finish_by > at then '; it is due in ' || mutirao.span_words(j.finish_by - at) else '; it has been due for ' || mutirao.span_words(at - j.finish_by) end, '');
 comment on function mutirao.item_words(mutirao.job, timestamptz) is 'What a work item waits for, in words that follow the name of its task.';
 
 create or replace function mutirao.why_child(j mutirao.job, child text) returns jsonb

@@ -35,8 +35,8 @@ comment on function mutirao.is_line(text, int) is 'Whether a text is one line of
 create or replace function mutirao.check_line_name(what text, name text) returns void
 language plpgsql as $$
 begin
-  if name is null or not mutirao.is_line(name, 100) then
-    perform mutirao.refuse('wrong_call', format('a %s cannot be called "%s": a name is one line of 1 to 100 printable characters, with no spaces around it',
+  if name is null or not mutirao.is_line(name, 100) or name in ('.', '..') then  -- in an address these would be something else
+    perform mutirao.refuse('wrong_call', format('a %s cannot be called "%s": a name is one line of 1 to 100 printable characters, with no spaces around it, and more than dots',
       what, left(regexp_replace(coalesce(name, ''), '[\u0001-\u001f\u007f-\u009f]', '?', 'g'), 100)));
   end if;
 end $$;

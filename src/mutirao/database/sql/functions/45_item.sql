@@ -191,7 +191,7 @@ begin
     select p.name into holder from mutirao.job j join mutirao.person p on p.id = coalesce(j.person, j.offered_to) where j.id = late_result.job;
     code := 'item_moved';
     message := format('work item %s is not yours any more%s: your result is not written, but kept as attachment %s of instance %s', job,
-      coalesce(format(', it was given to "%s"', holder), ''), attachment, k.instance);
+      coalesce(', it was given to "' || holder || '"', ''), attachment, k.instance);
   end if;
 end $$;
 comment on function mutirao.late_result(int, bigint, bigint, jsonb) is 'What becomes of a result from somebody who does not hold the item: kept, if they once did and have not finished it.';
