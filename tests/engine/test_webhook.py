@@ -218,6 +218,44 @@ async def test_a_paused_webhook_keeps_what_comes(post: Post) -> None:
     assert await post.send() == 2
 
 
+async def test_the_webhooks_of_a_disabled_person_are_silent(post: Post) -> None:
+    manager = post.office.numbers["manager"]
+    webhook = await post.add("/manager", person=manager)
+    first = await post.office.create("claim")
+    [revision] = [each for (each,) in await post.office.engine.rows("select mutirao.disable_person(null, %s)", manager)]
+    await post.office.engine.cancel(first)
+    assert await post.send() == 0
+    assert (await post.engine.webhooks.get(None, webhook)).waiting == 1
+    await post.office.engine.rows("select mutirao.enable_person(null, %s, %s)", manager, revision)
+    assert await post.send() == 1
+    assert [each.content["kind"] for each in post.receiver.requests] == ["instance_started"]
+
+
+async def test_what_is_on_its_way_is_not_sent_again_by_hand(post: Post) -> None:
+    webhook = await post.add()
+    await post.office.create("claim")
+    hooks, lease = post.engine.webhooks, timedelta(seconds=60)
+    [taken] = await hooks.take(9, each=9, lease=lease)
+    assert await hooks.retry(None, webhook, taken.delivery) == 0
+    assert await hooks.take(9, each=9, lease=lease) == []
+    assert await hooks.end(taken, answer=500, error="the answer was 500") == "waiting"
+    assert await hooks.retry(None, webhook, taken.delivery) == 1
+    [again] = await hooks.take(9, each=9, lease=lease)
+    assert again.try_ > taken.try_
+    # A try that was thought dead does not end the one that came of sending it again.
+    assert await hooks.end(taken, answer=200, error=None) is None
+    assert await hooks.end(again, answer=200, error=None) == "sent"
+
+
+async def test_what_waits_longest_goes_first(post: Post) -> None:
+    for kind in ("instance_ended", "instance_started"):
+        await post.add(f"/{kind}", kinds=[kind])
+    await post.office.engine.cancel(await post.office.create("claim"))
+    lease = timedelta(seconds=60)
+    order = [await post.engine.webhooks.take(1, each=9, lease=lease) for _ in range(3)]
+    assert [each.content["kind"] for taken in order for each in taken] == ["instance_started", "instance_ended"]
+
+
 async def test_a_webhook_that_is_taken_away_takes_its_deliveries_along(post: Post) -> None:
     webhook = await post.add()
     await post.office.create("claim")

@@ -58,3 +58,21 @@ async def test_a_role_that_a_flow_is_about_to_need_stays(engine: Engine) -> None
             ("select mutirao.remove_role(null, %s)", [role]),
         )
     assert await engine.one("select count(*) from mutirao.role where name = 'clerk' and removed_at is null") == 1
+
+
+async def test_a_new_password_and_a_guess_do_not_stand_in_each_others_way(engine: Engine) -> None:
+    person = await add(engine, "clerk_1")
+    guess = "select * from mutirao.begin_sign_in('clerk_1', 'elsewhere')"
+    change = "select mutirao.set_password(null, %s, 'a hash')"
+    await engine.rows(guess)
+    async with session(engine) as one, session(engine) as guessing, session(engine) as changing:
+        await run(one, "select from mutirao_secret.attempt where kind = 'name' for update")
+        changed = running(changing, change, person)
+        await until_it_waits(engine, changing)
+        guessed = running(guessing, guess)
+        await until_it_waits(engine, guessing)
+        await one.commit()
+        await changed
+        await changing.commit()
+        await guessed
+        await guessing.commit()

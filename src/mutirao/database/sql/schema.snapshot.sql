@@ -1150,6 +1150,8 @@ COMMENT ON COLUMN mutirao.delivery.due_at IS 'When it is sent, or sent again if 
 
 COMMENT ON COLUMN mutirao.delivery.answer IS 'The HTTP status of the last answer.';
 
+COMMENT ON COLUMN mutirao.delivery.error IS 'What was wrong with the last try; null while one is under way.';
+
 CREATE TABLE mutirao.attachment (
     id bigint NOT NULL,
     instance bigint NOT NULL,
@@ -1856,11 +1858,13 @@ CREATE INDEX comment_job ON mutirao.comment USING btree (job) WHERE (job IS NOT 
 
 CREATE INDEX delayed_due ON mutirao.delayed USING btree (due_at);
 
-CREATE INDEX delivery_due ON mutirao.delivery USING btree (webhook, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX delivery_due ON mutirao.delivery USING btree (due_at, webhook) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX delivery_ended ON mutirao.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX delivery_message ON mutirao.delivery USING btree (message);
+
+CREATE INDEX delivery_next ON mutirao.delivery USING btree (webhook, due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX delivery_unsent ON mutirao.delivery USING btree (webhook, status) WHERE (status <> 'sent'::text);
 

@@ -99,9 +99,10 @@ comment on function mutirao.forget_attempts(text, text) is 'The last attempt of 
 
 create or replace function mutirao.forget_attempts(name text) returns void
 language sql as $$
-  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
+  -- In the order of begin_sign_in, so that neither waits for the other.
   delete from mutirao_secret.attempt a
   where a.kind = 'both' and a.key between sha256(convert_to(name, 'UTF8')) and sha256(convert_to(name, 'UTF8')) || decode(repeat('ff', 32), 'hex');
+  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
 $$;
 comment on function mutirao.forget_attempts(text) is 'Whatever was tried by this name, from wherever, counts no more.';
 

@@ -31,7 +31,8 @@ begin
   sent_on as (
     insert into mutirao.delivery (webhook, message, made_at, due_at)
     select w.id, t.id, now, case when not w.paused then now end
-    from told t join mutirao.webhook w on (w.person is null or w.person = t.person) and (w.kinds is null or t.kind = any (w.kinds)))
+    from told t join mutirao.webhook w on (w.person is null or w.person = t.person) and (w.kinds is null or t.kind = any (w.kinds))
+    where not exists (select from mutirao.person p where p.id = w.person and p.disabled_at is not null))
   select array_agg(distinct t.person) into persons from told t;
   perform mutirao.hint(persons, null);
 end $$;

@@ -102,12 +102,14 @@ declare
   w mutirao.webhook := mutirao.webhook_for(actor, webhook);
   again bigint;
 begin
-  update mutirao.delivery d set status = 'waiting', tries = 0, ended_at = null, made_at = mutirao.now(), due_at = case when not w.paused then mutirao.now() end
-  where d.webhook = w.id and (d.id = retry_deliveries.delivery or retry_deliveries.delivery is null and d.status = 'given_up');
+  -- The number of tries goes on, for each has its own; and what is on its way stays there.
+  update mutirao.delivery d set status = 'waiting', ended_at = null, made_at = mutirao.now(), due_at = case when not w.paused then mutirao.now() end
+  where d.webhook = w.id and (d.id = retry_deliveries.delivery or retry_deliveries.delivery is null and d.status = 'given_up')
+    and not (d.status = 'waiting' and d.tries > 0 and d.error is null and d.due_at > mutirao.now());
   get diagnostics again = row_count;
   return again;
 end $$;
-comment on function mutirao.retry_deliveries(int, int, bigint) is 'Sends again what a webhook has given up, or one delivery whatever became of it. Answers how many.';
+comment on function mutirao.retry_deliveries(int, int, bigint) is 'Sends again what a webhook has given up, or one delivery whatever became of it, unless it is just being sent. Answers how many.';
 
 ------------------------------------------------------------------------------------------------------------------ sending
 
@@ -120,19 +122,26 @@ return coalesce((
   where m.id = message), '{"kind": "trial", "text": "This is a trial: nothing has happened."}');
 
 -- Of each webhook only so many at a time, and none of those that keep the sender busy: one that does not answer must not hold up the others.
+-- What is on its way has no error until its try has ended.
 create or replace function mutirao.take_deliveries(room int, each int, lease interval, busy int[] default '{}', single bigint default null)
 returns table (delivery bigint, try int, webhook int, url text, secret bytea, content jsonb)
 language plpgsql security definer as $$
 #variable_conflict use_column
+declare
+  at timestamptz := mutirao.now();
 begin
   return query
-  with due as (
-    select d.id from mutirao.webhook w cross join lateral (
-      select x.id from mutirao.delivery x where x.webhook = w.id and x.due_at <= mutirao.now() and (take_deliveries.single is null or x.id = take_deliveries.single)
+  with having_some as materialized (
+    select x.webhook from mutirao.delivery x join mutirao.webhook w on w.id = x.webhook left join mutirao.person p on p.id = w.person
+    where x.due_at <= at and x.webhook <> all (busy) and p.disabled_at is null and (take_deliveries.single is null or x.id = take_deliveries.single)
+    group by x.webhook order by min(x.due_at) limit room),
+  due as (
+    select d.id from having_some h cross join lateral (
+      select x.id from mutirao.delivery x where x.webhook = h.webhook and x.due_at <= at and (take_deliveries.single is null or x.id = take_deliveries.single)
       order by x.due_at limit each for update skip locked) d
-    where w.id <> all (busy) limit room),
+    limit room),
   taken as (
-    update mutirao.delivery d set tries = d.tries + 1, due_at = mutirao.now() + lease from due where d.id = due.id returning d.id, d.tries, d.webhook, d.message)
+    update mutirao.delivery d set tries = d.tries + 1, due_at = at + lease, error = null from due where d.id = due.id returning d.id, d.tries, d.webhook, d.message)
   select t.id, t.tries, t.webhook, s.url, s.secret, mutirao.delivery_content(t.message)
   from taken t join mutirao_secret.webhook s on s.id = t.webhook order by t.id;
 end $$;

@@ -58,8 +58,10 @@ create table mutirao.delivery (
 );
 comment on table mutirao.delivery is 'Messages on their way to webhooks. A message that is null is a trial.';
 comment on column mutirao.delivery.due_at is 'When it is sent, or sent again if whoever sends it at the moment is heard of no more. Null: it has ended, or its webhook is paused.';
+comment on column mutirao.delivery.error is 'What was wrong with the last try; null while one is under way.';
 comment on column mutirao.delivery.answer is 'The HTTP status of the last answer.';
-create index delivery_due on mutirao.delivery (webhook, due_at) where due_at is not null;
+create index delivery_due on mutirao.delivery (due_at, webhook) where due_at is not null;
+create index delivery_next on mutirao.delivery (webhook, due_at) where due_at is not null;
 create index delivery_webhook on mutirao.delivery (webhook, id desc);
 create index delivery_unsent on mutirao.delivery (webhook, status) where status <> 'sent';
 create index delivery_message on mutirao.delivery (message);
