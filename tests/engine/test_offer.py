@@ -120,3 +120,11 @@ async def test_levelling_does_what_one_after_another_would(desk: Desk, loads: li
             expected.append(chosen)
         found = [who for (who,) in await rows(desk.engine, "select mutirao.least_loaded(%s, %s)", role, items)]
         assert found == expected
+
+
+async def test_what_is_on_offer_is_told_as_load(desk: Desk) -> None:
+    await desk.put_letters()
+    jobs = [await desk.item() for _ in range(3)]
+    await desk.engine.worklists.select(desk.clerks[0], jobs[0])
+    told = {(each.task, each.status): each.count for each in await desk.engine.load() if each.kind == "jobs"}
+    assert told == {("answer", "offered"): 2, ("answer", "running"): 1}

@@ -74,9 +74,10 @@ union all
 select 'jobs', f.name, t.name, 'running', j.count, null
 from (select task, count(*) as count from mutirao.job where status = 'running' group by 1) j join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = t.flow
 union all
-select 'jobs', f.name, t.name, j.status::text, round(j.count * greatest(1, pg_relation_size('mutirao.job') / 16e6)), null
+select 'jobs', f.name, t.name, case when j.status = 'ready' then 'offered' else j.status::text end, round(j.count * greatest(1, pg_relation_size('mutirao.job') / 16e6)), null
 from (select task, status, count(*) as count
-      from mutirao.job tablesample system (least(100, 16e8 / greatest(1, pg_relation_size('mutirao.job')))) where status in ('waiting', 'held') group by 1, 2) j
+      from mutirao.job tablesample system (least(100, 16e8 / greatest(1, pg_relation_size('mutirao.job'))))
+      where status in ('waiting', 'held') or status = 'ready' and role is not null group by 1, 2) j
 join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = t.flow
 union all
 select 'instances', f.name, '', i.status::text, round(i.count * greatest(1, pg_relation_size('mutirao.instance') / 16e6)), null
@@ -85,13 +86,13 @@ from (select flow, status, count(*) as count
 join mutirao.flow f on f.id = i.flow
 union all
 select 'overdue', '', '', 'retry', 0,
-  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and not j.by_clock order by j.due_at limit 1)))::float8
+  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and not j.by_clock and j.due_at < 'infinity' order by j.due_at limit 1)))::float8
 union all
 select 'overdue', '', '', 'wait', 0,
-  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and j.by_clock order by j.due_at limit 1)))::float8
+  greatest(0, extract(epoch from mutirao.now() - (select j.due_at from mutirao.job j where j.status = 'waiting' and j.by_clock and j.due_at < 'infinity' order by j.due_at limit 1)))::float8
 union all
 select 'overdue', '', '', 'lease', 0,
-  greatest(0, extract(epoch from mutirao.now() - (select j.lease_until from mutirao.job j where j.status = 'running' order by j.lease_until limit 1)))::float8
+  greatest(0, extract(epoch from mutirao.now() - (select j.lease_until from mutirao.job j where j.status = 'running' and j.lease_until < 'infinity' order by j.lease_until limit 1)))::float8
 
 -- unrest: whether something is ready or running for others than people, due, or behind its version; and in how many seconds the next retry is due
 select
