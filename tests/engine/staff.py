@@ -57,6 +57,9 @@ class Office:
     async def delegate(self, person: str, job: int, to: str) -> None:
         await self.engine.rows("select mutirao.delegate_item(%s, %s, %s)", self.numbers[person], job, self.numbers[to])
 
+    async def hand_over(self, person: str, instance: int, to: str) -> None:
+        await self.engine.rows("select mutirao.hand_over(%s, %s, %s)", self.numbers[person], instance, self.numbers[to])
+
     async def finish(self, person: str, job: int, attempt: int, error: str | None = None, **change: Any) -> str:
         """Answers `done`, or the code of what is wrong."""
         ((outcome, code),) = await self.engine.rows(

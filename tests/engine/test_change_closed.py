@@ -4,6 +4,7 @@ import pytest
 from batch_driver import count, drive, step
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
 from psycopg.types.json import Jsonb
+from staff import furnish
 
 LATER = "update f.wed_trig set cpred = $$a = 'over'$$ where cfinal"
 
@@ -35,6 +36,19 @@ async def test_one_that_is_not_final_any_more_reopens_and_fires(engine: Engine) 
     assert await engine.rows("select id from mutirao.closed") == [(over,)]
     await engine.do("f", "more", a="over")
     assert await engine.status(done) == "closed.completed"
+
+
+async def test_one_that_reopens_is_open_for_whoever_is_in_charge(engine: Engine) -> None:
+    (done,) = await live(engine, "done")
+    office = await furnish(engine)
+    mine = "select id from mutirao.charged_instances(%s, %s)"
+    manager = office.numbers["manager"]
+    await engine.rows("insert into mutirao.charge (instance, person, ended) values (%s, %s, true)", done, manager)
+    await engine.rows(LATER)
+    await drive(engine, await look(engine))
+    assert await engine.rows(mine, manager, True) == [(done,)]
+    await engine.repair(done, a="over")
+    assert (await engine.rows(mine, manager, True), await engine.rows(mine, manager, False)) == ([], [(done,)])
 
 
 async def test_one_that_reopens_and_fires_nothing_is_an_exception(engine: Engine) -> None:

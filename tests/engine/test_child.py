@@ -428,6 +428,46 @@ async def test_whoever_is_in_charge_is_so_of_the_child_and_hears_only_what_calls
     ]
 
 
+async def in_charge(office: Office, *instances: int) -> list[str]:
+    named = "select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = %s"
+    return [await office.engine.one(named, each) for each in instances]
+
+
+async def test_children_are_handed_over_with_their_parents(office: Office) -> None:
+    engine = office.engine
+    await three_levels(engine)
+    await engine.apply(
+        "year",
+        {"parcel": {"type": "text"}},
+        {"order": {"when": "parcel is null", "child": "order"}},
+        final="parcel is not null",
+        creator="manager",
+    )
+    top = await office.create("year")
+    await engine.one(TICK)
+    await engine.one(TICK)
+    middle = await child_of(engine, top)
+    lives = [top, middle, await child_of(engine, middle)]
+    assert await in_charge(office, *lives) == ["manager"] * 3
+    await office.hand_over("manager", top, "clerk_1")
+    await office.hand_over("clerk_1", top, "clerk_2")  # before a clock came
+    await engine.suspend(top)
+    for _ in range(3):
+        await engine.one(TICK)
+    assert await in_charge(office, *lives) == ["clerk_2"] * 3
+    holds = await engine.rows("select hold from mutirao.instance where id = any (%s)", lives)
+    assert holds == [("suspended",)] * 3
+    assert await engine.one(TICK) == 0
+    assert (await engine.trace(middle))[1].note == {
+        "to": "clerk_2", "reason": f"its parent, instance {top}, was handed over",
+    }  # fmt: skip
+    await office.hand_over("clerk_2", middle, "manager")  # on its own
+    await office.hand_over("clerk_2", top, "admin")
+    for _ in range(3):
+        await engine.one(TICK)
+    assert await in_charge(office, *lives) == ["admin", "manager", "manager"]
+
+
 async def test_a_child_that_ends_badly_is_told_of_as_a_failed_task_of_its_parent(office: Office) -> None:
     engine = office.engine
     await family(engine)

@@ -280,10 +280,28 @@ async def test_handing_over_the_charge_hands_over_what_has_moved(office: Office)
     await office.hire("manager_2", "manager")
     await office.engine.advance(hours=25)
     await office.tick()
-    await office.engine.rows(
-        "select mutirao.hand_over(%s, %s, %s)", office.numbers["manager"], instance, office.numbers["manager_2"]
-    )
+    await office.hand_over("manager", instance, "manager_2")
     assert await holder(office, item) == (None, "manager_2", True)
+
+
+async def test_what_has_moved_is_handed_over_to_nobody_for_whom_it_is_not(office: Office) -> None:
+    """Who did the earlier task comes to be in charge: what is late is the administrators' then."""
+    tasks: dict[str, Any] = {
+        "draft": {"when": "a = 0", "offer": offer()},
+        "check": {"when": "a = 1", "offer": offer(timedelta(hours=48), policy={"kind": "not_as", "task": "draft"})},
+    }
+    await office.engine.apply("report", {"a": 0}, tasks, final="a = 2", creator="manager")
+    instance = await office.create("report")
+    item = await office.engine.job(instance, "draft")
+    await office.finish("clerk_1", item, await office.select("clerk_1", item), a=1)
+    item = await office.engine.job(instance, "check")
+    await office.engine.advance(hours=25)
+    await office.tick()
+    assert await holder(office, item) == (None, "manager", True)
+    await office.heard()
+    await office.hand_over("manager", instance, "clerk_1")
+    assert await office.heard() == [("admin", "transferred"), ("clerk_1", "in_charge")]
+    assert await office.select("admin", item) > 0
 
 
 # --------------------------------------------------------------------------------------------- nobody looked for a while

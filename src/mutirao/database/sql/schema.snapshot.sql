@@ -828,6 +828,7 @@ CREATE TABLE mutirao.child (
     wants text,
     rests boolean DEFAULT false NOT NULL,
     due_at timestamp with time zone,
+    in_charge integer,
     CONSTRAINT child_wants_check CHECK ((wants = ANY (ARRAY['cancel'::text, 'suspend'::text, 'resume'::text])))
 );
 
@@ -840,6 +841,8 @@ COMMENT ON COLUMN mutirao.child.wants IS 'What is done to the parent, and has st
 COMMENT ON COLUMN mutirao.child.rests IS 'It was interrupted because its parent was, and goes on with it.';
 
 COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
+
+COMMENT ON COLUMN mutirao.child.in_charge IS 'Whom the parent was handed over to, and who has still to be put in charge of the child.';
 
 CREATE TABLE mutirao.version (
     id integer NOT NULL,
@@ -1969,6 +1972,9 @@ ALTER TABLE ONLY mutirao.batch_refusal
 
 ALTER TABLE ONLY mutirao.charge
     ADD CONSTRAINT charge_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
+
+ALTER TABLE ONLY mutirao.child
+    ADD CONSTRAINT child_in_charge_fkey FOREIGN KEY (in_charge) REFERENCES mutirao.person(id);
 
 ALTER TABLE ONLY mutirao.comment
     ADD CONSTRAINT comment_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);

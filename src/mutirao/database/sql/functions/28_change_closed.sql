@@ -78,6 +78,7 @@ begin
     delete from mutirao.exported e using mutirao.closed c
     where c.id = any (reopened) and e.flow = c.flow and e.status = c.status and e.closed_at = c.closed_at and e.instance = c.id;
     delete from mutirao.closed c where c.id = any (reopened);
+    update mutirao.charge c set ended = false where c.instance = any (reopened);
     perform mutirao.settle(work, array[v.id], null, looked);
   end if;
   return query select n, null::text, null::text from unnest(instances) n where n <> all (coalesce(reopened, '{}'));

@@ -117,27 +117,46 @@ begin
 end $$;
 comment on function mutirao.steer_job(int, bigint, text, jsonb, text) is 'The person in charge or an administrator retries a failed job, or ends it as if it had succeeded.';
 
+-- The instance is locked. What had become the business of the one is that of the other, unless it is not for them. Children that the one
+-- was in charge of follow; a clock sees to them, since they are not locked together with their parent.
+create or replace function mutirao.pass_charge(i mutirao.instance, recipient int, writer text, note jsonb) returns void
+language plpgsql as $$
+declare
+  at timestamptz := mutirao.now();
+  former int := (select c.person from mutirao.charge c where c.instance = i.id);
+  administrators int := (select x.id from mutirao.role x where x.name = 'administrator');
+  moved mutirao.alert[];
+begin
+  insert into mutirao.charge as c (instance, person) values (i.id, recipient) on conflict on constraint charge_pkey do update set person = excluded.person;
+  insert into mutirao.participation (instance, person) values (i.id, recipient) on conflict do nothing;
+  insert into mutirao.trace (instance, id, flow, version, kind, status, writer, note, at)
+  values (i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'hand_over', i.status, writer,
+    jsonb_build_object('to', (select p.name from mutirao.person p where p.id = recipient)) || coalesce(note, '{}'), at);
+  with late as (
+    update mutirao.job j set offered_to = mutirao.heir(j), role = case when mutirao.heir(j) is null then administrators else j.role end
+    where j.instance = i.id and j.transferred and j.offered_to = former returning j.id, j.offered_to, j.finish_by - at as remaining)
+  select array_agg(row(l.id, null, null, null, true, l.remaining)::mutirao.alert) into moved from late l where l.offered_to is null;
+  perform mutirao.tell_alerts(moved) where moved is not null;
+  perform mutirao.hand_over_children(i.id, former, recipient);
+  perform mutirao.hint(array[former, recipient], case when moved is not null then array[administrators] end);
+end $$;
+comment on function mutirao.pass_charge(mutirao.instance, int, text, jsonb) is 'Puts somebody else in charge of an instance, and of what has become the business of whoever was.';
+
 create or replace function mutirao.hand_over(actor int, instance bigint, recipient int, reason text default null) returns void
 language plpgsql security definer as $$
 declare
   p mutirao.person := mutirao.check_steer(actor, instance);
   r mutirao.person := mutirao.actor(recipient);
   i mutirao.instance := mutirao.lock_instance(instance);
-  former int := (select c.person from mutirao.charge c where c.instance = i.id);
 begin
-  insert into mutirao.charge as c (instance, person) values (i.id, r.id) on conflict on constraint charge_pkey do update set person = excluded.person;
-  insert into mutirao.participation (instance, person) values (i.id, r.id) on conflict do nothing;
-  insert into mutirao.trace (instance, id, flow, version, kind, status, writer, note, at)
-  values (i.id, nextval('mutirao.trace_id'), i.flow, i.version, 'hand_over', i.status, mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'), mutirao.now());
-  -- What had become the business of the one is that of the other.
-  update mutirao.job j set offered_to = r.id where j.instance = i.id and j.transferred and j.offered_to = former;
+  perform mutirao.pass_charge(i, r.id, mutirao.signed(p.name), mutirao.note(reason));
   if r.id <> p.id then
     perform mutirao.tell(array[mutirao.message_to(r.id, 'in_charge', i.id, format('You are in charge of instance %s of %s now, by "%s"%s.', i.id,
       (select f.name from mutirao.flow f where f.id = i.flow), p.name, coalesce(': ' || left(reason, 1000), '')), jsonb_build_object('by', p.name))]);
   end if;
-  perform mutirao.hint(array[p.id, former, r.id], null);
+  perform mutirao.hint(array[p.id], null);
 end $$;
-comment on function mutirao.hand_over(int, bigint, int, text) is 'Puts somebody else in charge of an open instance.';
+comment on function mutirao.hand_over(int, bigint, int, text) is 'Puts somebody else in charge of an open instance, and of its children.';
 
 -- What others wait for when instances end: parents, and whoever is in charge. Engines without either pay two looks at empty tables.
 create or replace function mutirao.note_ends(instances bigint[]) returns void
@@ -160,10 +179,10 @@ declare
   p mutirao.person := mutirao.actor(actor);
 begin
   return query
-    select i.* from unnest(mutirao.stands_for(p.id)) s(person) cross join unnest('{false,true}'::boolean[]) e(ended)
+    select i.* from unnest(mutirao.stands_for(p.id)) s(person) cross join unnest(case when is_open is null then '{false,true}' else array[not is_open] end) e(ended)
     cross join lateral (
       select x.instance from mutirao.charge x
-      where x.person = s.person and x.ended = e.ended and x.ended is distinct from is_open and (before is null or x.instance < before) order by x.instance desc limit least(room, 1000)) c
+      where x.person = s.person and x.ended = e.ended and (before is null or x.instance < before) order by x.instance desc limit least(room, 1000)) c
     cross join lateral mutirao.open_or_closed(c.instance, is_open) i
     order by c.instance desc limit least(room, 1000);
 end $$;

@@ -38,7 +38,7 @@ create or replace function mutirao.want_children(jobs bigint[]) returns void
 language plpgsql as $$
 begin
   insert into mutirao.child as c (job, parent, task, due_at) select j.id, j.instance, j.task, mutirao.now() from mutirao.job j where j.id = any (jobs)
-  on conflict (job) do update set instance = null, status = null, wants = null, rests = false, due_at = excluded.due_at;
+  on conflict (job) do update set instance = null, status = null, wants = null, in_charge = null, rests = false, due_at = excluded.due_at;
   if found then
     perform pg_notify('mutirao', 'clock');
   end if;
@@ -91,6 +91,19 @@ begin
   perform pg_notify('mutirao', 'clock');
 end $$;
 comment on function mutirao.steer_children(bigint[], text) is 'Lets a clock do to the children what is being done to their parents: cancel, suspend, resume. Those that were not started are now, or never.';
+
+-- A child that was handed over on its own stays with whoever has it.
+create or replace function mutirao.hand_over_children(parent bigint, former int, recipient int) returns void
+language plpgsql as $$
+begin
+  perform from mutirao.child c where c.parent = hand_over_children.parent order by c.job for update;
+  update mutirao.child c set in_charge = recipient, due_at = mutirao.now()
+  where c.parent = hand_over_children.parent and c.instance is not null and c.status is null
+    and coalesce(c.in_charge, (select k.person from mutirao.charge k where k.instance = c.instance)) is not distinct from former;
+  if found then
+    perform pg_notify('mutirao', 'clock');
+  end if;
+end $$;
 
 create or replace function mutirao.chosen(state jsonb, names text[]) returns jsonb
 language sql immutable
@@ -186,6 +199,11 @@ declare
   is_held boolean;
 begin
   select * into i from mutirao.instance x where x.id = c.instance;
+  if c.in_charge is not null then
+    update mutirao.child x set due_at = case when c.wants is not null then x.due_at end, in_charge = null where x.job = c.job;
+    perform mutirao.pass_charge(i, c.in_charge, 'mutirao', mutirao.note(format('its parent, instance %s, was handed over', c.parent))) where i.id is not null;
+  end if;
+  if c.wants is null then return; end if;
   is_held := i.hold = 'suspended';
   update mutirao.child x set due_at = null, wants = null, rests = c.wants = 'suspend' and is_held is not true where x.job = c.job;
   if i.id is null or i.hold = 'cancelled' or c.wants = 'resume' and not (c.rests and is_held) or c.wants = 'suspend' and is_held then return; end if;
@@ -208,12 +226,12 @@ declare
 begin
   done := 0;
   for c in select x.* from mutirao.child x where x.due_at <= at order by x.due_at, x.job limit least(room, 50) loop
-    follows := c.wants is not null and c.status is null;
+    follows := coalesce(c.wants, c.in_charge::text) is not null and c.status is null;
     subject := case when follows then c.instance else c.parent end;
     perform from mutirao.instance i where i.id = subject for no key update skip locked;
     continue when not found and exists (select from mutirao.instance i where i.id = subject);
     select * into c from mutirao.child x where x.job = c.job and x.due_at <= at for update skip locked;
-    continue when not found or follows <> (c.wants is not null and c.status is null);
+    continue when not found or follows <> (coalesce(c.wants, c.in_charge::text) is not null and c.status is null);
     if follows then
       perform mutirao.follow_parent(c);
     else

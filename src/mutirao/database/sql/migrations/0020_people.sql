@@ -179,18 +179,20 @@ comment on table mutirao.attachment is 'What belongs to an instance but not to i
 create index attachment_instance on mutirao.attachment (instance);
 
 create table mutirao.child (
-  job      bigint primary key,
-  parent   bigint not null,
-  task     int not null,
-  instance bigint unique,
-  status   mutirao.instance_status,
-  wants    text check (wants in ('cancel', 'suspend', 'resume')),
-  rests    boolean not null default false,
-  due_at   timestamptz
+  job       bigint primary key,
+  parent    bigint not null,
+  task      int not null,
+  instance  bigint unique,
+  status    mutirao.instance_status,
+  wants     text check (wants in ('cancel', 'suspend', 'resume')),
+  rests     boolean not null default false,
+  due_at    timestamptz,
+  in_charge int references mutirao.person
 );
 comment on table mutirao.child is 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
 comment on column mutirao.child.status is 'How the instance ended; null: it has not.';
 comment on column mutirao.child.wants is 'What is done to the parent, and has still to be done to the child.';
+comment on column mutirao.child.in_charge is 'Whom the parent was handed over to, and who has still to be put in charge of the child.';
 comment on column mutirao.child.rests is 'It was interrupted because its parent was, and goes on with it.';
 comment on column mutirao.child.due_at is 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
 create index child_due on mutirao.child (due_at) where due_at is not null;
