@@ -296,3 +296,14 @@ async def test_a_number_that_nobody_could_read_is_refused(engine: Engine, kind: 
     async with engine.refused("wrong_type", 'attribute "n" cannot be a number of more than 1000 digits'):
         await engine.rows("select mutirao.set(%s, %s::jsonb)", instance, f'{{"n": {value}}}')
     assert await engine.kinds(instance) == ["start"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("date", "today"), ("date", "infinity"), ("date", "J2451187"), ("timestamp", "now")]
+)
+async def test_a_time_is_written_out(engine: Engine, kind: str, word: str) -> None:
+    """A word such as tomorrow would be another day each time somebody looks."""
+    await engine.apply("f", {"d": {"type": kind}, "a": 0}, {"go": "a = 0"}, final="a = 1")
+    async with engine.refused("wrong_type", f'attribute "d" is of type {kind}: it cannot be "{word}"'):
+        await engine.start("f", d=word)
+    await engine.start("f", d="2031-12-24")

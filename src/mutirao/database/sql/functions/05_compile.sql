@@ -73,13 +73,14 @@ language sql immutable parallel safe
 return jsonb_path_exists(value, 'strict $.** ? (@.type() == "number" && (@ >= 1e1000 || @ <= -1e1000))');
 comment on function mutirao.has_huge_number(jsonb) is 'Whether somewhere in it there is a number of more than a thousand digits.';
 
--- A null is allowed unless the attribute is required, and then the state has to have it. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
+-- A null is allowed unless the attribute is required, and then the state has to have it. Words such as today would mean something else tomorrow. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
 create or replace function mutirao.valid_sql(version int) returns text
 language sql stable as $$
   select format('(x.change is null or %s and (x.change - %L::text[]) = ''{}'' %s)', mutirao.size_sql(valid_sql.version), coalesce(array_agg(name), '{}'),
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       mutirao.json_kind(type)), ' '
     ) filter (where type <> 'json'), '')
+      || coalesce(string_agg(format(' and coalesce(x.change ->> %L ~ ''^[0-9]'', true)', name), '') filter (where type in ('date', 'timestamp')), '')
       || coalesce(string_agg(format(' and coalesce(abs(s.%I) < 1e1000, true)', name), '') filter (where type = 'number'), '')
       || coalesce(string_agg(format(' and not coalesce(mutirao.has_huge_number(x.change -> %L), false)', name), '') filter (where type = 'json'), '')
       || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), '')

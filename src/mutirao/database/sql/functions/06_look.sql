@@ -29,7 +29,7 @@ begin
         (select string_agg(x.name, ', ' order by x.position) from mutirao.attribute x where x.version = w.version)));
     end if;
     begin
-      if a.type <> 'json' and jsonb_typeof(a.value) not in ('null', mutirao.json_kind(a.type)) then
+      if a.type <> 'json' and jsonb_typeof(a.value) not in ('null', mutirao.json_kind(a.type)) or a.type in ('date', 'timestamp') and a.value #>> '{}' !~ '^[0-9]' then
         perform mutirao.invalid_change();
       end if;
       execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(a.type)) into ignored using a.value;
