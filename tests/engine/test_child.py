@@ -262,6 +262,18 @@ async def test_a_child_that_ends_before_it_could_be_cancelled_ends_its_parent(en
     assert [await engine.status(each) for each in (parent, child)] == ["closed.aborted", "closed.completed"]
 
 
+async def test_a_job_that_a_child_does_is_skipped_when_the_child_is_cancelled(engine: Engine) -> None:
+    await family(engine)
+    parent, child = await begin(engine)
+    job = await engine.job(parent, "ship")
+    async with engine.refused("job_running", f"done by its child, instance {child}: cancel that instance first"):
+        await engine.skip(job, parcel="by hand")
+    await engine.cancel(child)
+    assert await engine.one(TICK) == 1
+    await engine.skip(job, parcel="by hand")
+    assert await engine.status(parent) == "closed.completed"
+
+
 async def test_a_job_that_is_skipped_before_a_clock_came_starts_nothing(engine: Engine) -> None:
     await family(engine)
     parent = await engine.start("order")

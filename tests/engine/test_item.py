@@ -207,6 +207,32 @@ async def test_a_delegated_item_is_for_one_person_and_the_old_result_is_kept(des
         await desk.engine.worklists.finish(first, job, old, {"answer": "late"})
 
 
+async def test_a_late_result_is_kept_also_when_its_task_has_fired_again(desk: Desk) -> None:
+    again = Task(name="answer", when="answer is null", offer=Offer(role="clerk"))
+    await desk.put_letters(again)
+    instance = await desk.letter()
+    first, second, _ = desk.clerks
+    lists = desk.engine.worklists
+    job = await desk.item_of(instance)
+    old = await lists.select(first, job)
+    await lists.delegate(desk.manager, job, "clerk_1")
+    newer = await lists.select(first, job)
+    async with refused("item_not_held", f"by attempt {newer}, and not by {old}"):
+        await lists.finish(first, job, old, {"answer": "mine"})
+    await lists.delegate(desk.manager, job, "clerk_2")
+    await lists.finish(second, job, await lists.select(second, job), {"pages": 1})
+    next_job = await desk.item_of(instance)
+    attempt = await lists.select(first, next_job)
+    for late in (newer, old):
+        async with refused("item_moved", "kept as attachment"):
+            await lists.finish(first, job, late, {"answer": f"by {late}"})
+    [kept] = await lists.attachments(first, instance)
+    assert (kept.person, kept.content) == ("clerk_1", {"change": {"answer": f"by {old}"}})
+    await lists.finish(first, next_job, attempt, {"answer": "yes"})
+    async with refused("item_finished"):
+        await lists.finish(first, next_job, attempt, {"answer": "yes"})
+
+
 async def test_the_person_in_charge_delegates_to_anybody(desk: Desk) -> None:
     await desk.put_letters()
     job = await desk.item()

@@ -800,6 +800,22 @@ CREATE TABLE mutirao.task (
 
 COMMENT ON TABLE mutirao.task IS 'The identity of a task, the same in all versions of its flow. Every flow has _FINAL, which stands for its final condition, and _EXCPT, which stands for its exceptions.';
 
+CREATE TABLE mutirao.participation (
+    instance bigint NOT NULL,
+    task integer DEFAULT 0 NOT NULL,
+    person integer NOT NULL,
+    job bigint DEFAULT 0 NOT NULL,
+    attempt bigint,
+    did bigint,
+    did_at timestamp with time zone
+);
+
+COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoever created it or was in charge (task and job 0), held an item of a task, or did one (did_at).';
+
+COMMENT ON COLUMN mutirao.participation.attempt IS 'By which they held the item last: by it a result that comes too late is told from one that was never asked for.';
+
+COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did it.';
+
 CREATE TABLE mutirao.retention (
     flow integer NOT NULL,
     status mutirao.instance_status NOT NULL,
@@ -944,26 +960,13 @@ COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the
 
 CREATE TABLE mutirao.invited (
     person integer NOT NULL,
-    job bigint NOT NULL
+    job bigint NOT NULL,
+    regardless boolean DEFAULT false NOT NULL
 );
 
 COMMENT ON TABLE mutirao.invited IS 'Work items that somebody put into this person''s list as well.';
 
-CREATE TABLE mutirao.participation (
-    instance bigint NOT NULL,
-    task integer DEFAULT 0 NOT NULL,
-    person integer NOT NULL,
-    job bigint,
-    attempt bigint,
-    did bigint,
-    did_at timestamp with time zone
-);
-
-COMMENT ON TABLE mutirao.participation IS 'Who has to do with an instance: whoever created it or was in charge (task 0), held an item of a task, or did one (did_at).';
-
-COMMENT ON COLUMN mutirao.participation.attempt IS 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
-
-COMMENT ON COLUMN mutirao.participation.did IS 'The attempt by which they did the task last.';
+COMMENT ON COLUMN mutirao.invited.regardless IS 'By an administrator, who knew that a policy excludes them.';
 
 CREATE TABLE mutirao_secret.session (
     id bigint NOT NULL,
@@ -1716,7 +1719,7 @@ ALTER TABLE ONLY mutirao.pace
     ADD CONSTRAINT pace_pkey PRIMARY KEY (single);
 
 ALTER TABLE ONLY mutirao.participation
-    ADD CONSTRAINT participation_pkey PRIMARY KEY (instance, task, person);
+    ADD CONSTRAINT participation_pkey PRIMARY KEY (instance, task, person, job);
 
 ALTER TABLE ONLY mutirao.person
     ADD CONSTRAINT person_name_key UNIQUE (name);
@@ -1921,7 +1924,7 @@ CREATE INDEX message_read ON mutirao.message USING btree (read_at) WHERE (read_a
 
 CREATE INDEX message_unread ON mutirao.message USING btree (person, id) WHERE (read_at IS NULL);
 
-CREATE INDEX participation_job ON mutirao.participation USING btree (job, person) WHERE (job IS NOT NULL);
+CREATE INDEX participation_job ON mutirao.participation USING btree (job, person);
 
 CREATE INDEX participation_person ON mutirao.participation USING btree (person, instance DESC);
 

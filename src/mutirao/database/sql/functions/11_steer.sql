@@ -268,7 +268,9 @@ declare
 begin
   select * into i from mutirao.instance x where x.id = j.instance;
   if j.status = 'running' then
-    perform mutirao.refuse('job_running', format('job %s is running at %s: wait for it, or let its lease end', job, j.worker));
+    perform mutirao.refuse('job_running', coalesce(
+      (select format('job %s is done by its child, instance %s: cancel that instance first', skip_job.job, c.instance) from mutirao.child c where c.job = j.id),
+      format('job %s is running at %s: wait for it, or %s', job, j.worker, case when j.role is null then 'let its lease end' else 'let them return it' end)));
   elsif j.task = (select f.exception_task from mutirao.flow f where f.id = j.flow) then
     perform mutirao.refuse('job_not_failed', format('job %s stands for the exceptions of instance %s: repair the instance', job, i.id));
   end if;

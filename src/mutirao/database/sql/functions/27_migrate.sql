@@ -189,6 +189,21 @@ comment on function mutirao.misfits(jsonb) is 'Its state does not fit the versio
 
 ---------------------------------------------------------------------------------------------------------------------- doing
 
+create or replace function mutirao.take_rules(jobs bigint[], v mutirao.version) returns void
+language sql as $$
+  -- Who does it is the version's to say: what was offered to others is not offered any more.
+  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, finish_by = null, alert_at = null, allowed = null, size = null
+  from mutirao.rule r
+  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and j.role is distinct from r.role;
+  -- How it is tried is, too. A lease that has begun is left as it is.
+  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock or r.child is not null, role = r.role,
+    status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
+    due_at = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
+  from mutirao.rule r, mutirao.instance i
+  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and i.id = j.instance;
+$$;
+comment on function mutirao.take_rules(bigint[], mutirao.version) is 'Jobs that nobody does at present are done as this version has it.';
+
 create or replace function mutirao.move_jobs(b mutirao.batch, v mutirao.version, instances bigint[], ours bigint[]) returns void
 language plpgsql as $$
 declare
@@ -202,16 +217,9 @@ begin
   update mutirao.job j set task = -m.becomes, slot = null
   from unnest(jobs, becomes) m(job, becomes) where j.id = m.job and j.task <> m.becomes;
   update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
-  -- Who does it is, too: what was offered to others is not offered any more.
-  update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, finish_by = null, alert_at = null, allowed = null, size = null
-  from mutirao.rule r
-  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and j.role is distinct from r.role;
-  -- How it is tried is the version's to say. A lease that has begun is left as it is.
-  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock or r.child is not null, role = r.role,
-    status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
-    due_at = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
-  from mutirao.rule r, mutirao.instance i
-  where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and i.id = j.instance;
+  update mutirao.participation k set task = n.id from mutirao.task o, mutirao.task n
+  where b.arguments -> 'tasks' <> '{}' and k.instance = any (instances) and o.id = k.task and n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> o.name;
+  perform mutirao.take_rules(jobs, v);
 end $$;
 
 create or replace function mutirao.batch_migrate(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
@@ -246,6 +254,7 @@ begin
     perform mutirao.settle(work, array[v.id], null, looked);
     perform mutirao.reslot(moving);
     perform mutirao.hand_out(moving);
+    perform mutirao.bar_on_principle(moving);
     perform mutirao.show_exceptions(moving);
     perform mutirao.make_searchable(moving);
     perform mutirao.wake(array[b.flow]);

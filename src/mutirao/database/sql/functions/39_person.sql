@@ -266,6 +266,7 @@ begin
   perform mutirao.put_back(array_agg(j.id), array_agg(j.attempt)) from unnest(freed) j where j.status = 'running' having count(*) > 0;
   update mutirao.job x set person = null, reserved = null, offered_to = case when x.transferred and x.offered_to <> all (persons) then x.offered_to end
   from unnest(freed) j where x.id = j.id;
+  perform mutirao.follow_version(array(select j.id from unnest(freed) j));
   perform mutirao.hint(persons, array(select distinct j.role from unnest(freed) j));
   return cardinality(freed);
 end $$;

@@ -98,10 +98,11 @@ begin
 end $$;
 comment on function mutirao.in_rotation(int, int, int) is 'To whom of a role the next so many items of a task go, each in turn. None: there is nobody.';
 
-create or replace function mutirao.who_did(instance bigint, flow int, task text) returns int
+create or replace function mutirao.doers(instance bigint, flow int, task text) returns int[]
 language sql stable
-return (select p.person from mutirao.participation p join mutirao.task t on t.id = p.task
-  where p.instance = who_did.instance and t.flow = who_did.flow and t.name = who_did.task and p.did_at is not null order by p.did_at desc limit 1);
+return array(select p.person from mutirao.participation p join mutirao.task t on t.id = p.task
+  where p.instance = doers.instance and t.flow = doers.flow and t.name = doers.task and p.did_at is not null order by p.did_at desc);
+comment on function mutirao.doers(bigint, int, text) is 'Who did a task of an instance, the last one first. It may have fired more than once.';
 
 create or replace function mutirao.able(person int) returns int
 language sql stable
@@ -115,17 +116,37 @@ language sql as $$
     when 'least_loaded' then array(select mutirao.least_loaded(role, cardinality(items)))
     when 'round_robin' then array(select mutirao.in_rotation(task, role, cardinality(items)))
     when 'same_as' then array(
-      select mutirao.able(mutirao.who_did(j.instance, j.flow, policy ->> 'task')) from unnest(items) with ordinality u(id, n) join mutirao.job j on j.id = u.id order by u.n)
+      select mutirao.able((mutirao.doers(j.instance, j.flow, policy ->> 'task'))[1]) from unnest(items) with ordinality u(id, n) join mutirao.job j on j.id = u.id order by u.n)
     else '{}' end
 $$;
 comment on function mutirao.pick(bigint[], int, int, jsonb) is 'The one person whom a policy offers each of these items of a task to. Null or none: the whole role, also where there is nobody to pick.';
 
+-- Four eyes are for good: what is chosen for one instance does not undo them, nor does a version that it comes to later.
+create or replace function mutirao.policy_in(offer jsonb, policies jsonb, task text) returns jsonb
+language sql immutable
+return case when offer -> 'policy' ->> 'kind' = 'not_as' then offer -> 'policy' else coalesce(policies -> task, offer -> 'policy') end;
+comment on function mutirao.policy_in(jsonb, jsonb, text) is 'Whom the items of a task are offered to, by its flow and by what was chosen for one instance.';
+
+create or replace function mutirao.policy_of(j mutirao.job) returns jsonb
+language sql stable
+return (select mutirao.policy_in(r.offer, c.policies, t.name)
+  from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task join mutirao.task t on t.id = j.task
+  left join mutirao.charge c on c.instance = i.id where i.id = j.instance);
+
 create or replace function mutirao.bar_whoever_did(items bigint[], task text) returns void
 language sql as $$
   insert into mutirao.barred (person, job)
-  select w.person, w.id from (select j.id, mutirao.who_did(j.instance, j.flow, bar_whoever_did.task) as person from mutirao.job j where j.id = any (items)) w
-  where w.person is not null on conflict do nothing
+  select w.person, w.id from (select j.id, unnest(mutirao.doers(j.instance, j.flow, bar_whoever_did.task)) as person from mutirao.job j where j.id = any (items)) w
+  where not exists (select from mutirao.invited v where v.person = w.person and v.job = w.id and v.regardless) on conflict do nothing
 $$;
+
+create or replace function mutirao.bar_on_principle(instances bigint[]) returns void
+language sql as $$
+  select mutirao.bar_whoever_did(array_agg(x.id), x.policy ->> 'task')
+  from (select j.id, mutirao.policy_of(j) as policy from mutirao.job j where j.instance = any (instances) and j.role is not null) x
+  where x.policy ->> 'kind' = 'not_as' group by x.policy ->> 'task'
+$$;
+comment on function mutirao.bar_on_principle(bigint[]) is 'Takes open items out of the lists of those who did, by now, the task that excludes them.';
 
 -- Jobs for people have just become ready. Their instances are locked.
 --
@@ -144,7 +165,7 @@ begin
   if jobs = '{}' then return; end if;
   for alike in
     select r.version, r.task, r.role, r.deadline, at + r.deadline as finish_by, r.inputs,
-      case when r.offer -> 'policy' ->> 'kind' = 'not_as' then r.offer -> 'policy' else coalesce(c.policies -> t.name, r.offer -> 'policy') end as policy,  -- four eyes are for good
+      mutirao.policy_in(r.offer, c.policies, t.name) as policy,
       array_agg(j.id order by j.id) as items, mutirao.next_alert(at, at + r.deadline) as alert_at
     from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.rule r on r.version = i.version and r.task = j.task
     join mutirao.task t on t.id = j.task left join mutirao.charge c on c.instance = i.id

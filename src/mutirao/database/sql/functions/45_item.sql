@@ -59,13 +59,30 @@ language sql stable
 return coalesce((select (r.offer -> 'disconnected')::boolean from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task where i.id = j.instance), false);
 comment on function mutirao.is_disconnected(mutirao.job) is 'Whether a work item may be done away from the engine.';
 
+-- Or a person in charge could let themselves approve what they asked for. Who holds the other item is as good as done with it.
+create or replace function mutirao.is_barred_by_policy(person int, j mutirao.job) returns boolean
+language sql stable
+return exists (
+  select from (select mutirao.policy_of(j) as policy offset 0) p join mutirao.task t on t.flow = j.flow and t.name = p.policy ->> 'task'
+  where p.policy ->> 'kind' = 'not_as'
+    and (exists (select from mutirao.participation k where k.instance = j.instance and k.task = t.id and k.person = is_barred_by_policy.person and k.did_at is not null)
+      or exists (select from mutirao.job h where h.instance = j.instance and h.task = t.id and h.person = is_barred_by_policy.person and h.status = 'running'))
+    and not exists (select from mutirao.invited v where v.person = is_barred_by_policy.person and v.job = j.id and v.regardless));
+comment on function mutirao.is_barred_by_policy(int, mutirao.job) is 'Whether this person does or did the task whose doers may not do this one, and no administrator has allowed it.';
+
+create or replace function mutirao.may_take(person int, j mutirao.job) returns boolean
+language sql stable
+return mutirao.may_do(person, j) and not mutirao.is_barred_by_policy(person, j);
+comment on function mutirao.may_take(int, mutirao.job) is 'Whether this person may take the item now. A worklist asks less: it shows what somebody may not do only because they hold the other item.';
+
 -- The item is locked, so whoever delegated it or took it out of a list meanwhile is heard.
 create or replace function mutirao.check_take(p mutirao.person, j mutirao.job, lock boolean) returns void
 language plpgsql as $$
 begin
-  if j.status = 'ready' and not mutirao.may_do(p.id, j) then
+  if j.status = 'ready' and not mutirao.may_take(p.id, j) then
     perform mutirao.refuse('forbidden', format('work item %s is not for you: %s', j.id, case
-      when mutirao.is_barred_by_policy(p.id, j) then format('whoever did "%s" may not do it, and you did', mutirao.policy_of(j) ->> 'task')
+      when mutirao.is_barred_by_policy(p.id, j) then format('whoever did "%s" may not do it, and you %s', mutirao.policy_of(j) ->> 'task',
+        case when p.id = any (mutirao.doers(j.instance, j.flow, mutirao.policy_of(j) ->> 'task')) then 'did' else 'hold it' end)
       when exists (select from mutirao.barred b where b.person = p.id and b.job = j.id) then 'it was taken out of your list'
       when j.offered_to is not null then format('it is offered to "%s" alone', (select x.name from mutirao.person x where x.id = j.offered_to))
       else format('it is for the role "%s"', (select r.name from mutirao.role r where r.id = j.role)) end));
@@ -82,7 +99,7 @@ begin
     attempt = case when x.status = 'running' then x.attempt else nextval('mutirao.attempt_number') end
   where x.id = j.id returning * into j;
   insert into mutirao.participation as k (instance, task, person, job, attempt) values (j.instance, j.task, p.id, j.id, j.attempt)
-  on conflict on constraint participation_pkey do update set job = excluded.job, attempt = excluded.attempt;
+  on conflict on constraint participation_pkey do update set attempt = excluded.attempt;
   perform mutirao.note_item(j, case when lock then 'lock' else 'select' end, mutirao.signed(p.name));
   perform mutirao.hint(array[p.id, j.offered_to], array[j.role]);
   if j.watched then
@@ -113,6 +130,24 @@ end $$;
 comment on function mutirao.select_item(int, bigint, boolean) is
   'A person takes a work item, and it leaves everybody else''s list; with lock, to do it away from the engine. Answers the attempt, which finishing must name.';
 
+-- What runs while its instance is migrated is left as it is. Their instances are locked.
+create or replace function mutirao.follow_version(jobs bigint[]) returns void
+language plpgsql as $$
+declare
+  moved record;
+begin
+  for moved in
+    select v, array_agg(j.id) as jobs, array_agg(i.id) as instances
+    from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version join mutirao.rule r on r.version = v.id and r.task = j.task
+    where j.id = any (follow_version.jobs) and j.status in ('ready', 'held') and (r.role is null or r.role <> j.role and j.transferred is not true) group by v.id
+  loop
+    perform mutirao.take_rules(moved.jobs, moved.v);
+    perform mutirao.reslot(moved.instances);
+    perform mutirao.hand_out(moved.instances);
+  end loop;
+end $$;
+comment on function mutirao.follow_version(bigint[]) is 'Items that nobody holds any more are for whom the version says that their instances have come to meanwhile: another role, or programs.';
+
 -- Its instance is locked. It goes back to its role, unless its deadline made it the business of the person in charge.
 create or replace function mutirao.let_go(j mutirao.job, offered_to int) returns void
 language plpgsql as $$
@@ -120,7 +155,11 @@ begin
   if j.status = 'running' then
     perform mutirao.put_back(array[j.id], array[j.attempt]);
   end if;
-  update mutirao.job x set person = null, reserved = null, offered_to = let_go.offered_to where x.id = j.id;
+  update mutirao.job x set person = null, reserved = null, offered_to = null where x.id = j.id;
+  perform mutirao.follow_version(array[j.id]);
+  if offered_to is not null then
+    update mutirao.job x set offered_to = let_go.offered_to where x.id = j.id and x.role is not null;
+  end if;
   perform mutirao.hint(array[j.person, j.offered_to, offered_to], array[j.role]);
 end $$;
 
@@ -163,8 +202,8 @@ declare
   k mutirao.participation;
   holder text;
 begin
-  select * into k from mutirao.participation x where x.job = late_result.job and x.person = late_result.actor and x.attempt = late_result.attempt;
-  if not found then
+  select * into k from mutirao.participation x where x.job = late_result.job and x.person = late_result.actor and x.attempt >= late_result.attempt;
+  if not found or exists (select from mutirao.job j where j.id = k.job and j.person = k.person and j.status = 'running') then
     code := 'item_not_held';
     select coalesce(
       (select format('you hold work item %s by attempt %s, and not by %s: give that one', j.id, j.attempt, late_result.attempt)
@@ -234,8 +273,12 @@ begin
     perform mutirao.check_outputs(j, change);
     perform mutirao.check_given_files(p.id, j.instance, change);
   end if;
+  if mutirao.is_barred_by_policy(p.id, j) then  -- they took the other one after this one
+    perform mutirao.refuse('forbidden', format('work item %s is not for whoever does "%s": return it, so that somebody else does it', job, mutirao.policy_of(j) ->> 'task'));
+  end if;
   -- Before the finish: what fires may have to go to whoever did this.
-  update mutirao.participation k set did = j.attempt, did_at = mutirao.now() where k.instance = j.instance and k.task = j.task and k.person = p.id;
+  update mutirao.participation k set did = j.attempt, did_at = mutirao.now() where k.job = j.id and k.person = p.id;
+  perform mutirao.bar_on_principle(array[j.instance]);
   select * into told from mutirao.finish_jobs(mutirao.signed(p.name), array[j.id], array[j.attempt], array[case when error is null then change end],
     array[case when error is not null then jsonb_build_object('code', 'refused_by_person', 'error', error, 'final', true) end], null, true);
   if told.kind = 'refused' then
@@ -263,7 +306,7 @@ begin
     perform mutirao.refuse_item(j, job);
   elsif not steers and not exists (select from mutirao.member m where m.role = j.role and m.person = r.id) then
     perform mutirao.refuse('forbidden', format('"%s" is not in the role "%s": only the person in charge or an administrator may give it to others', r.name, (select x.name from mutirao.role x where x.id = j.role)));
-  elsif exists (select from mutirao.barred b where b.person = r.id and b.job = j.id) then
+  elsif exists (select from mutirao.barred b where b.person = r.id and b.job = j.id) or mutirao.is_barred_by_policy(r.id, j) then
     perform mutirao.refuse('forbidden', format('work item %s is not for "%s"', job, r.name));
   end if;
   perform mutirao.note_item(j, 'delegate', mutirao.signed(p.name), jsonb_build_object('to', r.name) || coalesce(mutirao.note(reason), '{}'));
@@ -272,31 +315,21 @@ begin
 end $$;
 comment on function mutirao.delegate_item(int, bigint, int, text) is 'Offers a work item to one other person alone.';
 
-create or replace function mutirao.policy_of(j mutirao.job) returns jsonb
-language sql stable
-return (select coalesce(c.policies -> t.name, r.offer -> 'policy')
-  from mutirao.instance i join mutirao.rule r on r.version = i.version and r.task = j.task join mutirao.task t on t.id = j.task
-  left join mutirao.charge c on c.instance = i.id where i.id = j.instance);
-
--- Or a person in charge could let themselves approve what they asked for.
-create or replace function mutirao.is_barred_by_policy(person int, j mutirao.job) returns boolean
-language sql stable
-return (select coalesce(p.policy ->> 'kind' = 'not_as' and mutirao.who_did(j.instance, j.flow, p.policy ->> 'task') = is_barred_by_policy.person, false)
-  from (select mutirao.policy_of(j) as policy offset 0) p);
-
 create or replace function mutirao.insert_item(actor int, job bigint, recipient int) returns void
 language plpgsql security definer as $$
 declare
   p mutirao.person := mutirao.actor(actor);
   j mutirao.job := mutirao.lock_item(actor, job);
   r mutirao.person := mutirao.actor(recipient);
+  is_excluded boolean := mutirao.is_barred_by_policy(r.id, j);
 begin
   perform mutirao.check_steer(p.id, j.instance);
-  if mutirao.is_barred_by_policy(r.id, j) and not mutirao.is_administrator(p.id) then
+  if is_excluded and not mutirao.is_administrator(p.id) then
     perform mutirao.refuse('forbidden', format('work item %s is not for whoever did "%s": only an administrator may give it to "%s"', job, mutirao.policy_of(j) ->> 'task', r.name));
   end if;
   delete from mutirao.barred b where b.person = r.id and b.job = j.id;
-  insert into mutirao.invited (person, job) values (r.id, j.id) on conflict do nothing;
+  insert into mutirao.invited as v (person, job, regardless) values (r.id, j.id, is_excluded)
+  on conflict on constraint invited_pkey do update set regardless = v.regardless or excluded.regardless;
   perform mutirao.note_item(j, 'insert', mutirao.signed(p.name), jsonb_build_object('to', r.name));
   perform mutirao.hint(array[r.id], null);
 end $$;

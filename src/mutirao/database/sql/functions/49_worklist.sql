@@ -221,7 +221,7 @@ begin
         continue when not found;
       end if;
       select * into j from mutirao.job x where x.id = c.id and x.status = 'ready' for update skip locked;
-      if found and mutirao.may_do(p.id, j) and (not lock or mutirao.is_disconnected(j)) then
+      if found and mutirao.may_take(p.id, j) and (not lock or mutirao.is_disconnected(j)) then
         return query select j.id, mutirao.take_item(p, j, lock);
         return;
       end if;

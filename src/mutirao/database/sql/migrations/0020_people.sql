@@ -110,11 +110,13 @@ create index item_alert on mutirao.job (alert_at) where alert_at is not null;
 
 -- Numbers of jobs are never used again, so a row whose job has ended says nothing; a clock removes it by and by.
 create table mutirao.invited (
-  person int not null references mutirao.person,
-  job    bigint not null,
+  person     int not null references mutirao.person,
+  job        bigint not null,
+  regardless boolean not null default false,
   primary key (person, job)
 );
 comment on table mutirao.invited is 'Work items that somebody put into this person''s list as well.';
+comment on column mutirao.invited.regardless is 'By an administrator, who knew that a policy excludes them.';
 create index invited_job on mutirao.invited (job);
 
 create table mutirao.barred (
@@ -153,16 +155,16 @@ create table mutirao.participation (
   instance bigint not null,
   task     int not null default 0,
   person   int not null references mutirao.person,
-  job      bigint,
+  job      bigint not null default 0,
   attempt  bigint,
   did      bigint,
   did_at   timestamptz,
-  primary key (instance, task, person)
+  primary key (instance, task, person, job)
 );
-comment on table mutirao.participation is 'Who has to do with an instance: whoever created it or was in charge (task 0), held an item of a task, or did one (did_at).';
-comment on column mutirao.participation.attempt is 'Of the item they held last: by it a result that comes too late is told from one that was never asked for.';
-comment on column mutirao.participation.did is 'The attempt by which they did the task last.';
-create index participation_job on mutirao.participation (job, person) where job is not null;
+comment on table mutirao.participation is 'Who has to do with an instance: whoever created it or was in charge (task and job 0), held an item of a task, or did one (did_at).';
+comment on column mutirao.participation.attempt is 'By which they held the item last: by it a result that comes too late is told from one that was never asked for.';
+comment on column mutirao.participation.did is 'The attempt by which they did it.';
+create index participation_job on mutirao.participation (job, person);
 create index participation_person on mutirao.participation (person, instance desc);
 
 create table mutirao.attachment (
