@@ -81,6 +81,20 @@ async def test_a_secret_is_not_kept_to_be_shown_again(site: Site) -> None:
     assert len(await boss.tokens.all("clerk_1")) == 1
 
 
+async def test_what_is_erased_is_not_answered_again(site: Site) -> None:
+    clerk = await site.client("clerk_1")
+    made = await clerk.instances.create("request", {"city": "of a person"}, key="one")
+    other = await clerk.instances.create("request", {"city": "of another"}, key="two")
+    await site.engine.cancel(made.id)
+    async with site.engine.connection() as connection:
+        await connection.execute("select mutirao.erase(array[%s]::bigint[], attributes => '{city}')", [made.id])
+        found = await connection.execute("select convert_from(content, 'UTF8') from mutirao_secret.answer")
+        assert "of a person" not in str(await found.fetchall())
+    async with refused("shown_once", 409, "erased"):
+        await clerk.instances.create("request", {"city": "of a person"}, key="one")
+    assert (await clerk.instances.create("request", {"city": "of another"}, key="two")).id == other.id
+
+
 async def test_after_a_day_an_answer_is_forgotten(site: Site) -> None:
     boss = await site.client("boss")
     await boss.roles.add("guest", key="one")

@@ -995,7 +995,7 @@ COMMENT ON TABLE mutirao_secret.answer IS 'What a creation over HTTP was answere
 
 COMMENT ON COLUMN mutirao_secret.answer.body IS 'SHA-256 of what was asked.';
 
-COMMENT ON COLUMN mutirao_secret.answer.content IS 'Null: it held a secret that is shown once.';
+COMMENT ON COLUMN mutirao_secret.answer.content IS 'Null: it held a secret that is shown once, or it was erased.';
 
 CREATE TABLE mutirao.trace (
     instance bigint NOT NULL,
@@ -1945,6 +1945,8 @@ CREATE INDEX upload_file ON mutirao.upload USING btree (file, person) WHERE (fil
 CREATE INDEX upload_person ON mutirao.upload USING btree (person) WHERE (person IS NOT NULL);
 
 CREATE INDEX answer_at ON mutirao_secret.answer USING btree (at);
+
+CREATE INDEX answer_location ON mutirao_secret.answer USING btree (((headers ->> 'location'::text)));
 
 CREATE INDEX attempt_at ON mutirao_secret.attempt USING btree (at);
 

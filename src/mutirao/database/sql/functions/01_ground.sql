@@ -83,7 +83,7 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('last_administrator',  'MU289', 'no enabled administrator would be left'),
   ('key_reused',          'MU247', 'the Idempotency-Key was used for another request'),
   ('key_under_way',       'MU248', 'the request of this Idempotency-Key is not answered yet'),
-  ('shown_once',          'MU249', 'the answer to the request of this Idempotency-Key held a secret')
+  ('shown_once',          'MU249', 'the answer to the request of this Idempotency-Key held a secret, or was erased')
 on conflict (code) do update set sqlstate = excluded.sqlstate, meaning = excluded.meaning;
 
 create or replace function mutirao.refuse(code text, message text) returns void

@@ -199,6 +199,8 @@ begin
       writer, jsonb_strip_nulls(jsonb_build_object('reason', reason, 'attributes', to_jsonb(e.names))), mutirao.now());
   end if;
   perform mutirao.erase_elsewhere(e.words);
+  -- What its creator was answered; that there was a request stays, so that it is not done twice.
+  update mutirao_secret.answer a set content = null where a.headers ->> 'location' = format('/api/instances/%s', instance);
   insert into mutirao.erasure (instance, flow, how, attributes, reason, writer, at)
   values (instance, coalesce(c.flow, i.flow), how, e.names, reason, writer, mutirao.now());
   return null;

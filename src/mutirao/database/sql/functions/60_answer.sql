@@ -14,7 +14,7 @@ begin
   if kept.route <> route or kept.body <> body then
     perform mutirao.refuse('key_reused', format('the key "%s" was used for another request, %s at %s: a new request needs a new key', left(key, 100), kept.route, to_char(kept.at, 'YYYY-MM-DD HH24:MI:SS TZ')));
   elsif kept.key is not null and kept.content is null then
-    perform mutirao.refuse('shown_once', format('the request with the key "%s" was done at %s; its answer held a secret, which is shown once', left(key, 100), to_char(kept.at, 'YYYY-MM-DD HH24:MI:SS TZ')));
+    perform mutirao.refuse('shown_once', format('the request with the key "%s" was done at %s; its answer held a secret, which is shown once, or was erased', left(key, 100), to_char(kept.at, 'YYYY-MM-DD HH24:MI:SS TZ')));
   end if;
   status := kept.status;
   headers := kept.headers;

@@ -14,5 +14,6 @@ create table mutirao_secret.answer (
 );
 comment on table mutirao_secret.answer is 'What a creation over HTTP was answered, by the Idempotency-Key of whoever asked.';
 comment on column mutirao_secret.answer.body is 'SHA-256 of what was asked.';
-comment on column mutirao_secret.answer.content is 'Null: it held a secret that is shown once.';
+comment on column mutirao_secret.answer.content is 'Null: it held a secret that is shown once, or it was erased.';
 create index answer_at on mutirao_secret.answer (at);
+create index answer_location on mutirao_secret.answer ((headers ->> 'location'));
