@@ -182,7 +182,7 @@ begin
       if holds then
         startable := startable || r.task;
         found_more := true;
-      else
+      elsif r.enabled then
         stuck := coalesce(stuck || ', ', '') || (select format('"%s"', t.name) from mutirao.task t where t.id = r.task);
       end if;
     end loop;
