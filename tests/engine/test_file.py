@@ -279,6 +279,17 @@ async def test_a_file_that_is_not_in_the_store_is_refused_wherever_it_comes_in(s
     assert told == [("refused", "unknown_file")]
 
 
+async def test_only_a_flow_with_files_asks_for_them_at_every_change(stage: Stage) -> None:
+    plain = Definition(name="plain", attributes=PAPER.attributes[1:], final="done")
+    await persons(stage)
+    for flow in (PAPER, plain):
+        await stage.engine.apply(flow)
+    asks = await stage.rows(
+        "select strpos(mutirao.valid_sql(v.id), 'has_files') > 0 from mutirao.version v order by v.id"
+    )
+    assert asks == [(True,), (False,)]
+
+
 async def test_a_person_gives_only_files_of_their_own(stage: Stage) -> None:
     one, other = await persons(stage, "clerk_1", "clerk_2")
     await stage.engine.apply(PAPER)

@@ -84,7 +84,7 @@ language sql stable as $$
       || coalesce(string_agg(format(' and coalesce(abs(s.%I) < 1e1000, true)', name), '') filter (where type = 'number'), '')
       || coalesce(string_agg(format(' and not coalesce(mutirao.has_huge_number(x.change -> %L), false)', name), '') filter (where type = 'json'), '')
       || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), '')
-      || coalesce(format(' and (x.kind = ''migrate'' or mutirao.has_files(x.change, %L))', array_agg(name) filter (where type = 'file')), ''))
+      || coalesce(' and (x.kind = ''migrate'' or mutirao.has_files(x.change, ' || quote_literal(array_agg(name) filter (where type = 'file')) || '))', ''))
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
