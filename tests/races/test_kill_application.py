@@ -42,7 +42,13 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_worker_killed_while_an_application_runs(stage: Stage, database_url: str, tmp_path: Path) -> None:
     script, began = tmp_path / "printer", tmp_path / "began"
-    write(script, "sleep 1000 &", f'echo "$$ $! $(pwd)" > {began}.new; mv {began}.new {began}; wait')
+    # With so many files its folder takes longer to go than the program to die.
+    write(
+        script,
+        "seq 20000 | xargs touch",
+        "sleep 1000 &",
+        f'echo "$$ $! $(pwd)" > {began}.new; mv {began}.new {began}; wait',
+    )
     await stage.engine.library.put(Application(name="Printer", filename=str(script)))
     await stage.engine.apply(FLOW)
     [number] = await stage.engine.start_named("printing", [{}])

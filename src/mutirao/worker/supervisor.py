@@ -23,12 +23,13 @@ def kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def follow(life: int, child: "subprocess.Popen[bytes]", folder: str) -> None:
-    """Comes back from the read when the worker has let go."""
+def follow(life: int, child: "subprocess.Popen[bytes]", folder: str, ending: threading.Lock) -> None:
+    """Comes back from the read when the worker has let go. Nobody exits before the folder is gone."""
     os.read(life, 1)
-    kill(child.pid)
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
+    with ending:
+        kill(child.pid)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
 
 
 def main(life: int, status: int, folder: str, program: str) -> None:
@@ -39,11 +40,17 @@ def main(life: int, status: int, folder: str, program: str) -> None:
     except OSError as error:
         os.write(status, f"error {error.strerror}".encode())
         return
-    threading.Thread(target=follow, args=(life, child, folder), daemon=True).start()
+    ending = threading.Lock()
+    follower = threading.Thread(target=follow, args=(life, child, folder, ending), daemon=True)
+    follower.start()
     # Left unreaped for now: as long as it is there, nobody else can have the number of its group.
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    kill(child.pid)
-    os.write(status, f"ended {child.wait()}".encode())
+    with ending:
+        kill(child.pid)
+        with suppress(BrokenPipeError):
+            os.write(status, f"ended {child.wait()}".encode())
+            return
+    follower.join()
 
 
 if __name__ == "__main__":
