@@ -18,6 +18,9 @@ async def test_it_is_up_and_ready(site: Site) -> None:
     for path in ("/health", "/ready"):
         answer = await http.get(path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        asked = await http.head(path)
+        assert (asked.status_code, asked.content) == (200, b"")
+        assert asked.headers["content-length"] == answer.headers["content-length"]
 
 
 async def test_metrics_count_requests_by_route_and_status(site18: Site) -> None:

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 
 from mutirao.database.engine import Engine
 from mutirao.server.app import make_app
@@ -78,6 +80,38 @@ def test_every_operation_is_described(operation: dict[str, Any]) -> None:
         assert operation["responses"][status]["$ref"] == f"#/components/responses/Refusal{status}"
     if "security" in operation:
         assert {"401", "403", "404"} <= operation["responses"].keys()
+
+
+@pytest.mark.parametrize("operation", operations())
+def test_what_is_sent_and_answered_is_shown_by_an_example(operation: dict[str, Any]) -> None:
+    """One that its own schema allows."""
+    for said in (operation.get("requestBody", {}), *operation["responses"].values()):
+        content = said.get("content", {}).get("application/json")
+        if content is not None:
+            check(content["schema"], example(content))
+
+
+def example(content: dict[str, Any]) -> Any:
+    """Of a list it stands here, of a model with the model."""
+    if "$ref" in content["schema"]:
+        content = document()["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+        assert content["examples"][0], "an empty example shows nothing"
+        return content["examples"][0]
+    return content["example"]
+
+
+def check(schema: dict[str, Any], shown: Any) -> None:
+    whole = {**schema, "components": document()["components"]}
+    jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(shown)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.body_field], ids=named)
+def test_what_is_shown_would_be_taken(route: APIRoute) -> None:
+    """Also by what a schema does not tell."""
+    for method in route.methods or ():
+        content = document()["paths"][route.path][method.lower()]["requestBody"]["content"]["application/json"]
+        kind: Any = route.body_field and route.body_field.field_info.annotation
+        TypeAdapter(kind).validate_python(example(content))
 
 
 def test_the_document_is_openapi_3_1_with_both_ways_in() -> None:

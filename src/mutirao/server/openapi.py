@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from mutirao.server.example import give_examples
 from mutirao.server.need import need_of
 from mutirao.server.problem import MEDIA, Problem
 from mutirao.server.routing import KEY, is_creation
@@ -104,6 +105,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas["Problem"] = problem
     for route, operation in _operations(app, found):
         _complete(route, operation)
+    give_examples(found)
     return found
 
 

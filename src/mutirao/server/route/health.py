@@ -25,12 +25,14 @@ class Well(BaseModel):
     status: str = "ok"
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", response_model=Well)
 async def health(who: Anybody) -> Response:  # noqa: ARG001 it says who may ask
     """Whether the process is up."""
     return answer({"status": "ok"})
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", response_model=Well)
 async def ready(request: Request, who: Anybody) -> Response:  # noqa: ARG001
     """Whether the database answers, and has the schema that this program needs."""
