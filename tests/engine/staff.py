@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from driver import Engine
 from psycopg.types.json import Jsonb
 
@@ -112,6 +113,11 @@ async def furnish(engine: Engine) -> Office:
     await office.hire("clerk_2", "clerk")
     await office.hire("admin", "administrator")
     return office
+
+
+@pytest.fixture(name="office")
+async def furnished_office(engine: Engine) -> Office:
+    return await furnish(engine)
 
 
 def offer(deadline: timedelta | None = None, **more: Any) -> dict[str, Any]:
