@@ -1,13 +1,13 @@
 """Stories about instances, told to the database through its public functions only.
 
-Every call of an `Engine` is made in a session of its own. So whatever a session might keep to itself is lost between any
-two steps of a story: all that a process is stands in the tables.
+Every call of an `Engine` is made in a session that has forgotten those before it, all but its plans. So whatever a session
+might keep to itself is lost between any two steps of a story: all that a process is stands in the tables.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import psycopg
 import pytest
@@ -17,6 +17,10 @@ from psycopg.types.json import Jsonb
 from mutirao.testing import advance
 
 LEASE = timedelta(seconds=60)
+
+# What DISCARD ALL does, except that plans are kept.
+_FORGET = """reset session authorization; reset all; close all; unlisten *; select pg_advisory_unlock_all();
+discard temp; discard sequences"""
 
 
 class Job(NamedTuple):
@@ -54,11 +58,34 @@ class Step(NamedTuple):
 
 
 class Engine:
+    """Enter it, and its sessions are closed afterwards."""
+
     def __init__(self, url: str) -> None:
         self.url = url
+        self._idle: list[AsyncConnection[Any]] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for session in self._idle:
+            await session.close()
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncConnection[Any]]:
+        if self._idle:
+            session = self._idle.pop()
+        else:
+            session = await AsyncConnection.connect(self.url, autocommit=True, prepare_threshold=None)
+        try:
+            yield session
+        finally:
+            if not session.closed:
+                await session.execute(_FORGET)
+                self._idle.append(session)
 
     async def rows(self, query: str, *values: Any) -> list[Any]:
-        async with await AsyncConnection.connect(self.url, autocommit=True) as session:
+        async with self.session() as session:
             found = await session.execute(query.encode(), values)
             return await found.fetchall() if found.description is not None else []
 
@@ -182,7 +209,7 @@ class Engine:
     # ------------------------------------------------------------------------------------------------------------ time
 
     async def advance(self, **by: float) -> None:
-        async with await AsyncConnection.connect(self.url, autocommit=True) as session:
+        async with self.session() as session:
             await advance(session, timedelta(**by))
 
     async def tick(self) -> tuple[int, int, int]:
@@ -246,7 +273,7 @@ class Engine:
 
     async def everything(self) -> dict[str, Any]:
         """All rows of all tables, and what was generated from them."""
-        async with await AsyncConnection.connect(self.url, autocommit=True) as session:
+        async with self.session() as session:
             found = await session.execute(
                 "select oid::regclass::text from pg_class where relnamespace = 'mutirao'::regnamespace and relkind = 'r' order by 1"
             )
@@ -300,6 +327,7 @@ def _jobs(rows: list[Any], names: dict[int, str]) -> list[Job]:
 
 
 @pytest.fixture(name="engine")
-def fresh_engine(database_url: str) -> Engine:
+async def fresh_engine(database_url: str) -> AsyncIterator[Engine]:
     """A file that imports this has the fixture `engine`: a database of its own, without a flow."""
-    return Engine(database_url)
+    async with Engine(database_url) as made:
+        yield made

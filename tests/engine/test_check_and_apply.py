@@ -31,7 +31,7 @@ async def try_out(database_url: str, bundle: Bundle) -> None:
 
 
 def test_what_is_checked_alone_is_accepted_by_an_engine(database_url: str) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(bundles())
     def is_accepted(made: Bundle) -> None:
         flows = tuple(map(without_what_the_engine_judges, made.flows))

@@ -282,8 +282,8 @@ async def test_a_state_with_every_type_comes_back_as_it_went_in(engine: Engine) 
 async def test_a_timestamp_is_the_same_in_every_time_zone_of_a_session(engine: Engine) -> None:
     await engine.apply("f", {"t": {"type": "timestamp"}}, {"go": "date_trunc('day', t) = t"})
     for zone in ("UTC", "America/Sao_Paulo", "Asia/Tokyo"):
-        other = Engine(f"{engine.url}{'&' if '?' in engine.url else '?'}options=-c%20timezone%3D{zone}")
-        instance = await other.start("f", t="2026-03-01T00:00:00Z")
+        async with Engine(f"{engine.url}{'&' if '?' in engine.url else '?'}options=-c%20timezone%3D{zone}") as other:
+            instance = await other.start("f", t="2026-03-01T00:00:00Z")
         assert await engine.jobs(instance) == {"go": "ready"}
 
 

@@ -1,7 +1,8 @@
 """Who may do what, with real roles: read, work, define, and nobody."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 import psycopg
@@ -21,7 +22,7 @@ Granted = Callable[[str | None], Awaitable[Engine]]
 
 
 @pytest.fixture
-async def granted(engine: Engine, server: TestServer) -> Granted:
+async def granted(engine: Engine, server: TestServer) -> AsyncIterator[Granted]:
     """Makes a role, lets it read, work or define, and gives an engine that is spoken to by it."""
     database = urlsplit(engine.url).path.strip("/")
     await engine.apply("f", {"a": 0}, {"go": "a = 0"}, final="a = 1")
@@ -33,9 +34,10 @@ async def granted(engine: Engine, server: TestServer) -> Granted:
             await admin.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
         if level:
             await engine.rows("select mutirao.grant_role(%s, %s)", role, level)
-        return Engine(server.url(database, role))
+        return await made.enter_async_context(Engine(server.url(database, role)))
 
-    return make
+    async with AsyncExitStack() as made:
+        yield make
 
 
 READING = [

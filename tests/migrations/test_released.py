@@ -35,16 +35,17 @@ async def engine(request: pytest.FixtureRequest, server: TestServer, tmp_path: P
         async with await AsyncConnection.connect(url, autocommit=True) as connection:
             assert await upgrade(connection)
             await ensure_current(connection)
-        yield Engine(url)
+        async with Engine(url) as made:
+            yield made
 
 
 async def test_an_upgraded_schema_is_that_of_a_new_one(engine: Engine, server: TestServer) -> None:
     async with server.empty() as url:
         async with await AsyncConnection.connect(url, autocommit=True) as connection:
             await upgrade(connection)
-        new = Engine(url)
-        for question in (FUNCTIONS, RELATIONS):
-            assert await engine.rows(question) == await new.rows(question)
+        async with Engine(url) as new:
+            for question in (FUNCTIONS, RELATIONS):
+                assert await engine.rows(question) == await new.rows(question)
 
 
 async def test_what_was_at_work_goes_on(engine: Engine) -> None:
