@@ -1,14 +1,14 @@
 """`mutirao message`, `webhook` and `setting`: what a person is told, where it is sent on to, and what holds for all."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 from command import answer, assert_refused, mutirao
+from people import office_of_three  # noqa: F401 gives the fixture `office`
 
+from mutirao import Creation
 from mutirao.database.engine import Engine
 from mutirao.model import Attribute, Definition, Offer, Task
-from mutirao.testing.database import TestServer
 
 CLAIM = Definition(
     name="claim",
@@ -20,18 +20,14 @@ CLAIM = Definition(
 
 
 @pytest.fixture(name="url")
-async def office(servers: dict[str, TestServer]) -> AsyncIterator[str]:
-    """A manager who has started three instances; on one PostgreSQL, since the functions are tested on all."""
-    async with servers["pg18"].clone() as url:
-        async with Engine(url, upgrade=False) as engine:
-            for role in ("clerk", "manager"):
-                await engine.roles.add(None, role)
-            manager = await engine.persons.add(None, "manager", roles=["manager"])
-            await engine.apply(CLAIM)
-            async with engine.connection() as connection:
-                for _ in range(3):
-                    await connection.execute("select mutirao.create_instance(%s, 'claim')", [manager.id])
-        yield url
+async def office_with_claims(office: str) -> str:
+    """The manager has started three instances."""
+    async with Engine(office, upgrade=False) as engine:
+        await engine.apply(CLAIM)
+        manager = await engine.persons.number("manager")
+        for _ in range(3):
+            await engine.charges.create(manager, Creation(flow="claim"))
+    return office
 
 
 def test_messages_are_listed_and_read(url: str) -> None:

@@ -2,16 +2,15 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from command import answer, assert_refused, mutirao
+from people import office_of_three  # noqa: F401 gives the fixture `office`
 
 from mutirao import FlowBuilder
 from mutirao.database.engine import Engine
 from mutirao.errors import RequestError
-from mutirao.testing.database import TestServer
 
 House = (
     FlowBuilder("house")
@@ -25,15 +24,10 @@ House = (
 
 
 @pytest.fixture(name="url")
-async def office(servers: dict[str, TestServer]) -> AsyncIterator[str]:
-    async with servers["pg18"].clone() as url:
-        async with Engine(url, upgrade=False) as engine:
-            for role in ("clerk", "manager"):
-                await engine.roles.add(None, role)
-            for name, role in (("clerk_1", "clerk"), ("clerk_2", "clerk"), ("manager", "manager")):
-                await engine.persons.add(None, name, roles=[role])
-            await engine.apply(House)
-        yield url
+async def office_for_houses(office: str) -> str:
+    async with Engine(office, upgrade=False) as engine:
+        await engine.apply(House)
+    return office
 
 
 def start(url: str, *words: str) -> int:

@@ -1,14 +1,13 @@
 """`mutirao worklist`: an operator acts for persons, from the list to the finished item."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 from command import answer, assert_refused, mutirao
+from people import office_of_three  # noqa: F401 gives the fixture `office`
 
 from mutirao import Creation, FlowBuilder
 from mutirao.database.engine import Engine
-from mutirao.testing.database import TestServer
 
 Letter = (
     FlowBuilder("letter")
@@ -30,21 +29,14 @@ Letter = (
 
 
 @pytest.fixture(name="url")
-async def office(servers: dict[str, TestServer]) -> AsyncIterator[str]:
-    """Two letters for two clerks; on one PostgreSQL, since the functions are tested on all."""
-    async with servers["pg18"].clone() as url:
-        async with Engine(url, upgrade=False) as engine:
-            for role in ("clerk", "manager"):
-                await engine.roles.add(None, role)
-            for name, role in (("clerk_1", "clerk"), ("clerk_2", "clerk"), ("manager", "manager")):
-                await engine.persons.add(None, name, roles=[role])
-            await engine.apply(Letter)
-            manager = await engine.persons.number("manager")
-            for topic in ("tax", "roads"):
-                await engine.charges.create(
-                    manager, Creation(flow="letter", state={"topic": topic}, key=f"file {topic}")
-                )
-        yield url
+async def office_with_letters(office: str) -> str:
+    """Two letters for two clerks."""
+    async with Engine(office, upgrade=False) as engine:
+        await engine.apply(Letter)
+        manager = await engine.persons.number("manager")
+        for topic in ("tax", "roads"):
+            await engine.charges.create(manager, Creation(flow="letter", state={"topic": topic}, key=f"file {topic}"))
+    return office
 
 
 def items(url: str, person: str, *words: str) -> list[int]:

@@ -99,16 +99,7 @@ def run(
     if json:
         return print_json([{"instance": number, "refused": refused} for number, refused in answers.items()])
     done = [number for number, refused in answers.items() if refused is None]
-    console.print(
-        f"Erased in {counted(len(done), 'instance')}." if answers else "No instance keeps it.", highlight=False
-    )
-    for number, refused in answers.items():
-        if refused is not None:
-            why = refused.replace("say that open ones may be blanked too", "say --open")
-            console.print(f"Not in {number}: {why}", highlight=False, markup=False, soft_wrap=True)
-    if done:
-        hint = "Backups, exported files, and the server's own logs still have it; they are for you to deal with."
-        console.print(hint, style="dim", highlight=False)
+    _print_erased(done, answers)
     _name(elsewhere)
     if len(done) < len(answers) or elsewhere:
         raise typer.Exit(1)
@@ -146,6 +137,19 @@ def _listing(found: list[Instance]) -> Listing:
     for each in found[:_LISTED]:
         listing.add_row(str(each.id), each.flow, render.status(each.status), render.ago(each.started_at))
     return listing
+
+
+def _print_erased(done: list[int], answers: dict[int, str | None]) -> None:
+    console.print(
+        f"Erased in {counted(len(done), 'instance')}." if answers else "No instance keeps it.", highlight=False
+    )
+    for number, refused in answers.items():
+        if refused is not None:
+            why = refused.replace("say that open ones may be blanked too", "say --open")
+            console.print(f"Not in {number}: {why}", highlight=False, markup=False, soft_wrap=True)
+    if done:
+        hint = "Backups, exported files, and the server's own logs still have it; they are for you to deal with."
+        console.print(hint, style="dim", highlight=False)
 
 
 def _name(elsewhere: list[Holder]) -> None:

@@ -26,26 +26,30 @@ _POLICIES: tuple[PolicyKind, ...] = get_args(PolicyKind)
 _AT_ONCE = 2 * BATCH  # the engine starts two batches side by side
 
 
+Key = Annotated[str | None, typer.Option("--key", help="What you call it. A key that has an instance starts none.")]
+Starter = Annotated[
+    str | None, typer.Option("--as", metavar="PERSON", help="Who starts it, and is in charge: of the creator role.")
+]
+InCharge = Annotated[
+    str | None, typer.Option("--in-charge", metavar="PERSON", help="With --as: somebody else is in charge.")
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="TASK=POLICY", help="With --as: approve=round_robin, or pay=not_as:approve."),
+]
+
+
 def start(
     flow: Annotated[str, typer.Argument(metavar="FLOW", help="The flow's name.")],
     values: Assignments = None,
     count: Annotated[int, typer.Option("--count", min=1, help="How many, all alike.")] = 1,
     priority: Annotated[int, typer.Option("--priority", min=-1_000_000, max=1_000_000, help="Higher goes first.")] = 0,
-    key: Annotated[
-        str | None, typer.Option("--key", help="What you call it. A key that has an instance starts none.")
-    ] = None,
+    key: Key = None,
     at: At = None,
     after: After = None,
-    person: Annotated[
-        str | None, typer.Option("--as", metavar="PERSON", help="Who starts it, and is in charge: of the creator role.")
-    ] = None,
-    in_charge: Annotated[
-        str | None, typer.Option("--in-charge", metavar="PERSON", help="With --as: somebody else is in charge.")
-    ] = None,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option("--policy", metavar="TASK=POLICY", help="With --as: approve=round_robin, or pay=not_as:approve."),
-    ] = None,
+    person: Starter = None,
+    in_charge: InCharge = None,
+    policies: Policies = None,
     reason: Reason = None,
     database: Database = None,
     json: Json = False,
@@ -73,12 +77,7 @@ def start(
         new = Creation(
             flow=flow, state=state, key=key, policies=chosen, in_charge=in_charge, priority=priority, at=due_at
         )
-        started: list[int] = []
-        with counting("Starting", count, quiet=json) as advance:
-            for portion in _portions(count, 1 if actor is not None else _AT_ONCE):
-                started += await _start(engine, actor, new, portion, reason)
-                advance(portion)
-        return started, found
+        return await _start_all(engine, actor, new, count, reason, quiet=json), found
 
     started, found = visit(database, begin)
     if json:
@@ -87,6 +86,17 @@ def start(
         line = f"Key {key} of {flow} is instance {found.id} already, {found.status}."
         return console.print(line, markup=False, highlight=False)
     return _print_started(started, flow, key, "Started" if due_at is None else _later(render.moment_to_come(due_at)))
+
+
+async def _start_all(
+    engine: Engine, actor: int | None, new: Creation, count: int, reason: str | None, *, quiet: bool
+) -> list[int]:
+    started: list[int] = []
+    with counting("Starting", count, quiet=quiet) as advance:
+        for portion in _portions(count, 1 if actor is not None else _AT_ONCE):
+            started += await _start(engine, actor, new, portion, reason)
+            advance(portion)
+    return started
 
 
 async def _start(engine: Engine, actor: int | None, new: Creation, count: int, reason: str | None) -> list[int]:

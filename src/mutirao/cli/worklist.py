@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mutirao.cli import render, worklist_filter, worklist_page
 from mutirao.cli.acting import Person, act_as
-from mutirao.cli.arguments import Assignments
+from mutirao.cli.arguments import Assignments, Reason
 from mutirao.cli.file import read_change
 from mutirao.cli.invocation import calling
 from mutirao.cli.measure import read_due, read_moment
@@ -26,8 +26,8 @@ app.add_typer(worklist_filter.app, name="filter")
 
 Job = Annotated[int, typer.Argument(metavar="ITEM", help="The number of the work item.")]
 Recipient = Annotated[str, typer.Argument(metavar="PERSON", help="The person's name.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the trace.")]
 Flow = Annotated[str | None, typer.Option("--flow", metavar="FLOW", help="Only of this flow.")]
+Where = Annotated[list[str] | None, typer.Option("--where", metavar="ATTR=VALUE", help="Of a searchable attribute.")]
 Sort = Annotated[str | None, typer.Option("--sort", help="arrival (the default), priority, deadline, size or hand.")]
 Descending = Annotated[bool, typer.Option("--descending", help="The other way round.")]
 Lock = Annotated[bool, typer.Option("--lock", help="To do it away from the engine.")]
@@ -45,9 +45,7 @@ def list_items(
     priority: Annotated[int | None, typer.Option("--priority", metavar="N", help="Of this priority or more.")] = None,
     role: Annotated[str | None, typer.Option("--role", metavar="ROLE", help="Only for this role.")] = None,
     text: Annotated[str | None, typer.Option("--search", metavar="TEXT", help="In names, descriptions, keys.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option("--where", metavar="ATTR=VALUE", help="Of a searchable attribute.")
-    ] = None,
+    where: Where = None,
     due_before: Annotated[str | None, typer.Option("--due-before", metavar="TIME", help="Such as 2027-01-31.")] = None,
     overdue: Annotated[bool, typer.Option("--overdue", help="Only what should have been done.")] = False,
     saved: UseFilter = None,
@@ -63,20 +61,10 @@ def list_items(
 
     Kept, and again: mutirao worklist list --as clerk_1 --overdue --save late; mutirao worklist list --as clerk_1 --filter late
     """
-    given = {
-        "sort": sort,
-        "descending": descending,
-        "status": status,
-        "flow": flow,
-        "task": task,
-        "role": role,
-        "instance": instance,
-        "priority": priority,
-        "text": text,
-        "attributes": read_pairs(where),
-        "due_before": None if due_before is None else read_moment(due_before),
-        "overdue": overdue,
-    }
+    due = None if due_before is None else read_moment(due_before)
+    given: dict[str, Any] = {"sort": sort, "descending": descending}
+    given |= {"status": status, "role": role, "priority": priority, "due_before": due, "overdue": overdue}
+    given |= {"flow": flow, "task": task, "instance": instance, "text": text, "attributes": read_pairs(where)}
 
     async def look(engine: Engine, actor: int) -> tuple[ItemPage, list[ItemCount]]:
         chosen = await choose_items(engine, actor, saved, given)
