@@ -66,6 +66,22 @@ begin
 end $$;
 comment on function mutirao.check_revision(text, int, int, jsonb) is 'Refuses a change that was made for an earlier revision, and tells what has changed since.';
 
+create or replace function mutirao.check_texts(change jsonb, fields text[], says text) returns void
+language plpgsql as $$
+begin
+  if jsonb_typeof(change) is distinct from 'object' or exists (
+    select from jsonb_each(change) c where c.key <> all (fields) or jsonb_typeof(c.value) not in ('string', 'null'))
+  then
+    perform mutirao.refuse('wrong_call', says);
+  end if;
+end $$;
+comment on function mutirao.check_texts(jsonb, text[], text) is 'Refuses a change that is not an object of texts, or nulls, by these names.';
+
+create or replace function mutirao.differing(old jsonb, change jsonb) returns text[]
+language sql immutable
+return array(select c.key from jsonb_each_text(change) c where c.value is distinct from old ->> c.key);
+comment on function mutirao.differing(jsonb, jsonb) is 'What a change would make different.';
+
 create or replace function mutirao.changed(changes jsonb, revision int, what text[], writer text) returns jsonb
 language sql stable
 return changes || coalesce((select jsonb_object_agg(w, jsonb_build_object('revision', revision, 'by', writer, 'at', mutirao.now())) from unnest(what) w), '{}');
@@ -121,17 +137,14 @@ declare
 begin
   perform mutirao.lock_people();
   old := mutirao.lock_person(person);
-  if jsonb_typeof(change) is distinct from 'object' or exists (
-    select from jsonb_each(change) c where c.key <> all ('{name,full_name,email}') or jsonb_typeof(c.value) not in ('string', 'null'))
-  then
-    perform mutirao.refuse('wrong_call', 'of a person, name, full_name and email are changed so: {"full_name": "…", "email": null}');
-  elsif change ? 'name' and change ->> 'name' is distinct from old.name then
+  perform mutirao.check_texts(change, '{name,full_name,email}', 'of a person, name, full_name and email are changed so: {"full_name": "…", "email": null}');
+  if change ? 'name' and change ->> 'name' is distinct from old.name then
     perform mutirao.check_administrator(actor, writer);
   end if;
   perform mutirao.check_revision(format('person "%s"', old.name), old.revision, revision, old.changes);
   p := jsonb_populate_record(old, change);
   perform mutirao.check_person(p);
-  what := array(select c.key from jsonb_each_text(change) c where c.value is distinct from to_jsonb(old) ->> c.key);
+  what := mutirao.differing(to_jsonb(old), change);
   if what <> '{}' then
     update mutirao.person x set name = p.name, full_name = p.full_name, email = p.email, revision = x.revision + 1,
       changes = mutirao.changed(x.changes, x.revision + 1, what, signature)

@@ -65,18 +65,14 @@ declare
 begin
   perform mutirao.lock_people();
   old := mutirao.lock_role(role);
-  if jsonb_typeof(change) is distinct from 'object' or exists (
-    select from jsonb_each(change) c where c.key <> all ('{name,description}') or jsonb_typeof(c.value) not in ('string', 'null'))
-  then
-    perform mutirao.refuse('wrong_call', 'of a role, name and description are changed so: {"name": "…", "description": null}');
-  end if;
+  perform mutirao.check_texts(change, '{name,description}', 'of a role, name and description are changed so: {"name": "…", "description": null}');
   perform mutirao.check_revision(format('role "%s"', old.name), old.revision, revision, old.changes);
   r := jsonb_populate_record(old, change);
   if old.name = 'administrator' and r.name is distinct from old.name then
     perform mutirao.refuse('wrong_call', 'the role "administrator" is always called so');
   end if;
   perform mutirao.check_role(r);
-  what := array(select c.key from jsonb_each_text(change) c where c.value is distinct from to_jsonb(old) ->> c.key);
+  what := mutirao.differing(to_jsonb(old), change);
   if what <> '{}' then
     update mutirao.role x set name = r.name, description = r.description, revision = x.revision + 1, changes = mutirao.changed(x.changes, x.revision + 1, what, signature)
     where x.id = r.id returning * into r;

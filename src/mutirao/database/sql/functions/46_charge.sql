@@ -102,9 +102,7 @@ declare
   p mutirao.person := mutirao.actor(actor);
   of_instance bigint := (select j.instance from mutirao.job j where j.id = steer_job.job);
 begin
-  if of_instance is null or not mutirao.may_see(p.id, of_instance) then
-    perform mutirao.refuse('unknown_job', format('there is no job %s; it may have ended', job));
-  end if;
+  perform mutirao.check_see_job(p.id, job);
   perform mutirao.check_steer(p.id, of_instance);
   perform mutirao.check_given_files(p.id, of_instance, change);
   case act
