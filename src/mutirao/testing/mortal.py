@@ -18,8 +18,9 @@ from mutirao.model import Job
 from mutirao.testing.binding import bind, find
 from mutirao.testing.stand_in import Call, Crash, StandIn, TaskName
 from mutirao.worker.options import WorkerOptions
+from mutirao.worker.repertoire import handlers_in
 from mutirao.worker.running import Running
-from mutirao.worker.worker import Appetite, Worker, handlers_in
+from mutirao.worker.worker import Appetite, Worker
 
 
 class Stir:
@@ -89,7 +90,7 @@ class MortalWorker(Worker):
     async def do(self, task: TaskName) -> Job | None:
         """Do one job of this task, to the end of the attempt, however that is; None when none is ready."""
         handler = find(task, self._own_handlers)
-        number = next(number for number, each in self._handlers.items() if _is_same(each, handler))
+        number = next(number for number, each in self._repertoire.handlers.items() if _is_same(each, handler))
         self._errand = errand = _Errand(number)
         self._look_for_more()
         told = await errand.told

@@ -16,7 +16,7 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -26,9 +26,7 @@ import msgspec
 from mutirao.database.engine import Engine
 from mutirao.database.listener import EVERYBODY, Listener
 from mutirao.database.protocol import TRY_AGAIN, Backoff, Done, Line, LookTooLong, Told, may_pass
-from mutirao.errors import FlowError, LeaseLost, MutiraoError, RequestError
-from mutirao.language.handler import Handler, handlers_of
-from mutirao.language.python import Flow
+from mutirao.errors import LeaseLost, MutiraoError, RequestError
 from mutirao.worker.application import Applications
 from mutirao.worker.asking import Asking
 from mutirao.worker.clock import Clock
@@ -38,6 +36,7 @@ from mutirao.worker.machine import Machine
 from mutirao.worker.observer import Observer, suppressed
 from mutirao.worker.options import WorkerOptions
 from mutirao.worker.pulse import Pulse
+from mutirao.worker.repertoire import Repertoire
 from mutirao.worker.running import Running
 
 log = logging.getLogger(__name__)
@@ -80,7 +79,6 @@ class Worker:
         options = options or WorkerOptions()
         self.name = options.name or f"{socket.gethostname()}:{os.getpid()}"
         self._engine = engine
-        self._flows = flows
         self._concurrency = options.concurrency
         self._lease = options.lease
         self._poll = options.poll
@@ -93,15 +91,12 @@ class Worker:
         self.ready = asyncio.Event()
         """Set once its flows are in place and it listens: from then on nothing that is started escapes it."""
         machine = Machine.here(options.host)
-        self._applications = Applications(engine, machine, options.programs) if options.applications else None
+        applications = Applications(engine, machine, options.programs) if options.applications else None
+        self._repertoire = Repertoire(engine, self.name, flows, applications, self._asking)
         self._redefined = asyncio.Event()
-        self._handlers: dict[int, Handler] = {}
-        self._own: set[int] = set()
         self._resting: set[int] = set()
-        self._fates = Fates(engine, self.name, self._handlers, self._observers)
-        self._tasks: dict[Place, list[int]] = {}
+        self._fates = Fates(engine, self.name, self._repertoire.handlers, self._observers)
         self._leading = deque(Place)
-        self._flow_numbers: set[str] = set()
         self._woken = asyncio.Event()
         self._maybe_more = True
         self._asked_for = 0
@@ -126,8 +121,7 @@ class Worker:
 
     def does(self, flow: str, task: str) -> bool:
         """Whether it has a function or an application for this task."""
-        claimed = [self._handlers[number] for numbers in self._tasks.values() for number in numbers]
-        return any((each.flow, each.task) == (flow, task) for each in claimed)
+        return self._repertoire.has(flow, task)
 
     async def run(self) -> None:
         """Work until `stop`; returns when everything that ran has been reported or given back."""
@@ -182,7 +176,7 @@ class Worker:
         backoff = Backoff()
         while not self._stopping:
             try:
-                await self._learn_tasks()
+                await self._repertoire.learn()
                 await self._announce()
                 await listener.open()
             except MutiraoError as error:
@@ -199,45 +193,6 @@ class Worker:
         await backoff.wait()
         await self._engine.revive()
 
-    async def _learn_tasks(self) -> None:
-        """Put our flows in place, and find the numbers of the tasks that we have functions for."""
-        handlers: dict[str, dict[str, Handler]] = {}
-        for flow in self._flows:
-            # Putting a flow in place takes more rights than doing its jobs.
-            if isinstance(flow, type) and issubclass(flow, Flow) and not await self._engine.knows(flow):
-                await self._engine.apply(flow, keep=True)
-            for handler in handlers_in(flow):
-                handlers.setdefault(handler.flow, {})[handler.task] = handler
-        for name, tasks in handlers.items():
-            numbers, flow_number = await self._engine.task_numbers(name, list(tasks))
-            self._flow_numbers.add(str(flow_number))
-            self._handlers |= {numbers[task]: handler for task, handler in tasks.items()}
-        self._own = set(self._handlers)
-        await self._learn_what_changes()
-        await self._warn_of_the_undone()
-
-    async def _learn_what_changes(self) -> None:
-        """What others may define while we work: tasks for applications of this machine, and who asks before it begins.
-
-        A handler that is of no use any more stays: jobs of it may be on the desk.
-        """
-        claimed = set(self._own)
-        for task, handler in [] if self._applications is None else await self._applications.handlers():
-            if task.number not in self._own:
-                self._handlers[task.number] = handler
-                self._flow_numbers.add(str(task.flow_number))
-                claimed.add(task.number)
-        await self._asking.learn(claimed)
-        self._claim(claimed)
-
-    def _claim(self, numbers: Iterable[int]) -> None:
-        tasks: dict[Place, list[int]] = {}
-        for number in numbers:
-            tasks.setdefault(Place.of(self._handlers[number]), []).append(number)
-        if tasks != self._tasks:
-            self._tasks = tasks
-            self._look_for_more()
-
     async def _learn_now_and_then(self) -> None:
         while True:
             with suppress(TimeoutError):
@@ -245,19 +200,10 @@ class Worker:
                     await self._redefined.wait()
             self._redefined.clear()
             try:
-                await self._learn_what_changes()
+                if await self._repertoire.learn_what_changes():
+                    self._look_for_more()
             except MutiraoError as error:
                 log.warning("what is defined by now is not known: %s", error, extra={"worker": self.name})
-
-    async def _warn_of_the_undone(self) -> None:
-        """A class has all tasks of its own version; instances that keep another one may have jobs that it lacks."""
-        whole = [flow.definition.name for flow in self._flows if isinstance(flow, type) and issubclass(flow, Flow)]
-        for flow, task, version, jobs in await self._engine.undone(whole, list(self._handlers)):
-            log.warning(
-                'jobs of task "%s" wait: %s of flow %s, version %s; this program has no such task: keep one running that has',
-                *(task, jobs, flow, version),
-                extra={"task": task, "flow": flow, "worker": self.name},
-            )
 
     # Waking
 
@@ -273,7 +219,7 @@ class Worker:
             self._clock.hear(payload)
         if payload in (EVERYBODY, _REDEFINED):
             self._redefined.set()
-        if payload == EVERYBODY or not self._flow_numbers.isdisjoint(payload.split(",")):
+        if payload == EVERYBODY or self._repertoire.concerns(payload):
             self._look_for_more()
 
     async def _poll_now_and_then(self) -> None:
@@ -320,12 +266,14 @@ class Worker:
         most = min(_MOST_IN_A_TURN, self._concurrency - len(self._desk.running) - self._asked_for)
         if self._stopping or most <= 0:
             return Appetite(0, [], is_whole=True)
-        rooms = {place: room for place in self._tasks if (room := min(most, self._desk.room_in(place))) > 0}
+        rooms = {
+            place: room for place in self._repertoire.claimed if (room := min(most, self._desk.room_in(place))) > 0
+        }
         leader = next((place for place in self._leading if place in rooms), None)
         if leader is None:
             return Appetite(0, [], is_whole=True)
         asked = [place for place, room in rooms.items() if room >= rooms[leader]]
-        tasks = [number for place in asked for number in self._tasks[place] if number not in self._resting]
+        tasks = [number for place in asked for number in self._repertoire.claimed[place] if number not in self._resting]
         return Appetite(rooms[leader], tasks, is_whole=len(asked) == len(rooms))
 
     async def _turn(self, line: Line) -> None:
@@ -344,7 +292,7 @@ class Worker:
             else:
                 return
             jobs = [
-                Running(self._handlers[each.task], each, self.name, self._observers)
+                Running(self._repertoire.handlers[each.task], each, self.name, self._observers)
                 for each in told
                 if each.kind == "job"
             ]
@@ -409,7 +357,7 @@ class Worker:
 
     def _take_back(self, done: Done, told: Told) -> None:
         """Something that was reported and did not simply go well."""
-        handler = self._handlers[done.task]
+        handler = self._repertoire.handlers[done.task]
         match told.kind:
             case "busy":
                 self._desk.postpone(done)
@@ -462,7 +410,7 @@ class Worker:
         with suppress(MutiraoError):  # whoever cannot be told now is told in ten seconds
             await self._line.announce(
                 self.name,
-                [task for tasks in self._tasks.values() for task in tasks],
+                self._repertoire.tasks,
                 socket.gethostname(),
                 metadata.version("mutirao"),
             )
@@ -483,14 +431,3 @@ class Worker:
             with suppress(MutiraoError, TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_SECONDS):
                     await self._line.release([r.told.job for r in jobs], [r.told.attempt for r in jobs])
-
-
-def handlers_in(flow: object) -> Sequence[Handler]:
-    if isinstance(flow, Handler):
-        return (flow,)
-    if isinstance(flow, type) and issubclass(flow, Flow):
-        return tuple(flow.handlers.values())
-    bound = handlers_of(flow)
-    if not bound:
-        raise FlowError("not_a_flow", f"a worker takes flows and functions bound by @handles, not {flow!r}")
-    return bound
