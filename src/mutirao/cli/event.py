@@ -2,9 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +19,7 @@ from mutirao.cli.session import visit
 from mutirao.cli.usage import Group
 from mutirao.database.engine import Engine
 from mutirao.database.record import Event, Sent
-from mutirao.database.start import BATCH
+from mutirao.database.start import in_batches
 from mutirao.errors import RequestError
 
 app = typer.Typer(
@@ -94,7 +92,7 @@ def load(
     async def act(engine: Engine) -> list[Sent]:
         answers: list[Sent] = []
         with counting("Sending", len(events), quiet=json) as advance:
-            for batch in _portions(events):
+            for batch in in_batches(events):
                 answers += await engine.send_many(flow, batch, only_if=only_if, reason=reason)
                 advance(len(batch))
         return answers
@@ -120,12 +118,6 @@ def _read(number: int, line: bytes) -> Event:
         raise RequestError(
             "wrong_call", f'line {number} is no event: {error}; write {{"key": …, "change": {{…}}, "id": …}}'
         ) from None
-
-
-def _portions(events: list[Event]) -> Iterator[list[Event]]:
-    waiting = iter(events)
-    while batch := list(islice(waiting, BATCH)):
-        yield batch
 
 
 def _told(answer: Sent) -> Text:
