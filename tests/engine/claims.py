@@ -22,15 +22,20 @@ async def begin(office: Office, **deadline: float) -> tuple[int, int]:
     return instance, await office.engine.job(instance, "approve")
 
 
+async def pass_until(office: Office, left: float) -> None:
+    """Until so many hours are left."""
+    ((seconds,),) = await office.engine.rows(
+        "select extract(epoch from finish_by - mutirao.now())::float8 from mutirao.job where finish_by is not null"
+    )
+    await office.engine.advance(seconds=seconds - left * 3600 + 0.01)
+    await office.tick()
+
+
 async def at_each(office: Office, *hours: float) -> dict[float, list[tuple[str, str]]]:
     """Who is told what when so many hours are left, of the deadline that there is."""
     told = {}
     for left in hours:
-        ((seconds,),) = await office.engine.rows(
-            "select extract(epoch from finish_by - mutirao.now())::float8 from mutirao.job where finish_by is not null"
-        )
-        await office.engine.advance(seconds=seconds - left * 3600 + 0.01)
-        await office.tick()
+        await pass_until(office, left)
         told[left] = await office.heard(*REMINDED)
     return told
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from claims import at_each, begin, holder
+from claims import at_each, begin, holder, pass_until
 from driver import fresh_engine  # noqa: F401 gives the fixture `engine`
 from staff import Office, furnished_office, offer  # noqa: F401 gives the fixture `office`
 
@@ -99,7 +99,11 @@ async def test_for_whom_an_item_is_not_it_does_not_become_by_being_late(office: 
     await office.finish("deputy", item, await office.select("deputy", item), a=1)
     item = await office.engine.job(instance, "check")
     await office.heard()
-    assert await at_each(office, 24) == {24: [("admin", "transferred"), ("deputy", "transferred")]}
+    await pass_until(office, 24)
+    told = {each.person: each.text for each in await office.messages(None, "transferred")}
+    assert told.keys() == {"admin", "deputy"}
+    assert told["deputy"].endswith(": it went to the administrators.")
+    assert told["admin"].endswith(": it is yours now.")
     async with office.engine.refused("forbidden"):
         await office.select("deputy", item)
     assert await office.select("admin", item) > 0

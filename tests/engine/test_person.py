@@ -41,6 +41,18 @@ async def test_a_name_is_one_line_of_printable_letters(office: Engine, name: str
     assert await office.persons.page(None) == []
 
 
+async def test_capital_and_small_letters_do_not_tell_persons_apart(office: Engine) -> None:
+    await office.persons.add(None, "Clerk_1")
+    await office.persons.add(None, "clerk_2")
+    async with refused("name_taken", 'there is a person "Clerk_1" already: capital and small letters'):
+        await office.persons.add(None, "clerk_1")
+    async with refused("name_taken"):
+        await office.persons.change(None, "clerk_2", {"name": "CLERK_1"})
+    assert (await office.persons.change(None, "Clerk_1", {"name": "clerk_1"})).name == "clerk_1"
+    async with refused("database_error", "person_name_lower"):  # nor if somebody writes to the table
+        await rows(office, "update mutirao.person set name = 'CLERK_2' where name = 'clerk_1'")
+
+
 async def test_what_cannot_be_of_a_person_is_refused(office: Engine) -> None:
     await office.persons.add(None, "clerk_1")
     async with refused("name_taken", 'there is a person "clerk_1" already'):

@@ -37,6 +37,11 @@ async def test_who_signs_in_is_known_by_the_session(office: Engine, clerk: int) 
     assert (await authenticate_session(office, came.secret)).is_administrator
 
 
+async def test_a_name_may_be_typed_with_capital_letters(office: Engine, clerk: int) -> None:
+    who = (await sign_in(office, "Clerk_1", PASSWORD)).identity
+    assert (who.person, who.name) == (clerk, "clerk_1")
+
+
 async def test_nothing_secret_is_kept_as_it_is(office: Engine, clerk: int) -> None:
     came = await sign_in(office, "clerk_1", PASSWORD)
     token = await add_token(office, clerk, clerk, "printer")

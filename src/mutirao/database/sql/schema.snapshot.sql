@@ -1930,6 +1930,8 @@ CREATE INDEX participation_person ON mutirao.participation USING btree (person, 
 
 CREATE INDEX person_disabled ON mutirao.person USING btree (disabled_at) WHERE (disabled_at IS NOT NULL);
 
+CREATE UNIQUE INDEX person_name_lower ON mutirao.person USING btree (lower(name));
+
 CREATE INDEX person_substitute ON mutirao.person USING btree (substitute) WHERE (substitute IS NOT NULL);
 
 CREATE INDEX schedule_next ON mutirao.schedule USING btree (next_at);

@@ -98,10 +98,12 @@ comment on function mutirao.note_change(int[], int[], text) is 'Notes that these
 
 create or replace function mutirao.check_person(p mutirao.person) returns void
 language plpgsql as $$
+declare
+  taken text := (select x.name from mutirao.person x where lower(x.name) = lower(p.name) and x.id is distinct from p.id);
 begin
   perform mutirao.check_line_name('person', p.name);
-  if exists (select from mutirao.person x where x.name = p.name and x.id is distinct from p.id) then
-    perform mutirao.refuse('name_taken', format('there is a person "%s" already', p.name));
+  if taken is not null then
+    perform mutirao.refuse('name_taken', format('there is a person "%s" already%s', taken, case when taken <> p.name then ': capital and small letters do not tell persons apart' end));
   elsif not mutirao.is_line(p.full_name, 200) then
     perform mutirao.refuse('wrong_call', format('person "%s": a full name is one line of 1 to 200 printable characters, with no spaces around it', p.name));
   elsif not (mutirao.is_line(p.email, 254) and p.email ~ '^[^@[:space:]]+@[^@[:space:]]+$') then

@@ -58,9 +58,14 @@ begin
 end $$;
 comment on function mutirao.count_attempt(text, bytea, int) is 'Counts an attempt to sign in, or answers when the next may be made: so many within a quarter of an hour are allowed.';
 
+-- However it is spelt, it is one person: or each spelling would be a guess more.
+create or replace function mutirao.name_key(name text) returns bytea
+language sql immutable
+return sha256(convert_to(lower(name), 'UTF8'));
+
 create or replace function mutirao.both(name text, origin text) returns bytea
 language sql immutable
-return sha256(convert_to(name, 'UTF8')) || sha256(convert_to(coalesce(origin, ''), 'UTF8'));
+return mutirao.name_key(name) || sha256(convert_to(coalesce(origin, ''), 'UTF8'));
 comment on function mutirao.both(text, text) is 'What a name at an address is counted by. All of one name begin alike.';
 
 -- Five guesses at a name from one address are enough, and they keep nobody out who is somewhere else. A name that is guessed at from
@@ -77,11 +82,11 @@ begin
     wait_until := mutirao.count_attempt('both', mutirao.both(name, origin), 5);
   end if;
   if wait_until is null and not exists (select from mutirao_secret.attempt a where a.kind = 'known' and a.key = mutirao.both(name, origin)) then
-    wait_until := mutirao.count_attempt('name', sha256(convert_to(name, 'UTF8')), 200);
+    wait_until := mutirao.count_attempt('name', mutirao.name_key(name), 200);
   end if;
   if wait_until is null then
     select p.id, w.hash into person, hash from mutirao.person p join mutirao_secret.password w on w.person = p.id
-    where p.name = begin_sign_in.name and p.disabled_at is null;
+    where lower(p.name) = lower(begin_sign_in.name) and p.disabled_at is null;
   end if;
 end $$;
 comment on function mutirao.begin_sign_in(text, text) is
@@ -101,8 +106,8 @@ create or replace function mutirao.forget_attempts(name text) returns void
 language sql as $$
   -- In the order of begin_sign_in, so that neither waits for the other.
   delete from mutirao_secret.attempt a
-  where a.kind = 'both' and a.key between sha256(convert_to(name, 'UTF8')) and sha256(convert_to(name, 'UTF8')) || decode(repeat('ff', 32), 'hex');
-  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = sha256(convert_to(name, 'UTF8'));
+  where a.kind = 'both' and a.key between mutirao.name_key(name) and mutirao.name_key(name) || decode(repeat('ff', 32), 'hex');
+  delete from mutirao_secret.attempt a where a.kind = 'name' and a.key = mutirao.name_key(name);
 $$;
 comment on function mutirao.forget_attempts(text) is 'Whatever was tried by this name, from wherever, counts no more.';
 
@@ -156,7 +161,7 @@ begin
   perform mutirao.lock_people();
   if not mutirao.has_administrator() then
     select n into free from (select first_administrator.name union all select format('%s_%s', first_administrator.name, k) from generate_series(2, 1000) k) x(n)
-    where not exists (select from mutirao.person p where p.name = n) limit 1;
+    where not exists (select from mutirao.person p where lower(p.name) = lower(n)) limit 1;
     made := mutirao.add_person(null, free, roles => array['administrator'], writer => writer);
     perform mutirao.set_password(null, made, hash, writer => writer);
   end if;

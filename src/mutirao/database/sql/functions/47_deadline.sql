@@ -64,16 +64,17 @@ language sql as $$
       case when a.remaining <= '0' then format('should have been done by %s', mutirao.moment_words(j.finish_by)) else format('is to be done within %s, by %s', mutirao.span_words(a.remaining), mutirao.moment_words(j.finish_by)) end,
       case
         when a.moves and w.person is not distinct from a.holder then format(': it was taken from you and went to %s', coalesce('"' || h.name || '"', 'the administrators'))
-        when a.moves then format(': it is yours now%s', ', taken from "' || p.name || '"')
+        when a.moves then format(': it %s%s', case when w.inherits then 'is yours now' else 'went to the administrators' end, ', taken from "' || p.name || '"')
         when a.remaining <= '0' and w.steers then ': cancel the instance, delegate or skip the task, or give it more time' end),
     jsonb_strip_nulls(jsonb_build_object('finish_by', j.finish_by, 'seconds_left', greatest(round(extract(epoch from a.remaining)), 0), 'holder', p.name,
       'to', case when a.moves then coalesce(h.name, 'administrator') end)))))
   from unnest(alerts) a join mutirao.job j on j.id = a.job left join mutirao.person p on p.id = a.holder left join mutirao.person h on h.id = a.heir
   cross join lateral (
-    select x.person, bool_or(x.steers) from (
-      select a.holder, false union all select a.in_charge, true
-      union all select n, true from unnest(mutirao.administrators()) n where a.heir is null and (a.moves or a.remaining <= '0')) x(person, steers)
-    where x.person is not null group by 1) w(person, steers)
+    select x.person, bool_or(x.steers), bool_or(x.inherits) from (
+      select a.holder, false, false union all select a.in_charge, true, a.in_charge is not distinct from a.heir
+      union all select n, true, not exists (select from mutirao.barred b where b.person = n and b.job = a.job)
+        from unnest(mutirao.administrators()) n where a.heir is null and (a.moves or a.remaining <= '0')) x(person, steers, inherits)
+    where x.person is not null group by 1) w(person, steers, inherits)
 $$;
 
 -- The items and their instances are locked.

@@ -19,6 +19,7 @@ comment on column mutirao.person.name is 'What they sign in with, and what the t
 comment on column mutirao.person.disabled_at is 'Since when they may not sign in and are offered nothing. Persons are not deleted: the trace speaks of them.';
 comment on column mutirao.person.away_from is 'From then until away_until, or until they say so, the substitute sees their work as well.';
 comment on column mutirao.person.seen_at is 'When they last asked for anything: who was here a short while ago is active.';
+create unique index person_name_lower on mutirao.person (lower(name));
 create index person_substitute on mutirao.person (substitute) where substitute is not null;
 
 create table mutirao.role (
