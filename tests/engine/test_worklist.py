@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from datetime import timedelta
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -166,6 +167,41 @@ async def test_only_searchable_attributes_are_searched_also_where_many_have_the_
         await desk.engine.worklists.page(clerk, ItemFilter(flow="letter", attributes={"pages": 3}))
     async with refused("not_searchable", "no flow declares it searchable"):
         await desk.engine.worklists.page(clerk, ItemFilter(attributes={"color": "red"}))
+
+
+@pytest.mark.parametrize("others", [0, 1100], ids=["few", "many"])
+async def test_a_number_is_found_however_it_is_written(desk: Desk, others: int) -> None:
+    """And a text is a text."""
+    attributes = (Attribute("amount", "number", searchable=True), Attribute("code", "text", searchable=True))
+    tasks = (Task(name="pay", when="true", fires="once", offer=Offer(role="clerk")),)
+    await desk.engine.apply(Definition(name="bill", attributes=attributes, tasks=tasks, creator="manager"))
+    text = Attribute("amount", "text", searchable=True)
+    await desk.engine.apply(Definition(name="quote", attributes=(text,), tasks=tasks, creator="manager"))
+    other = await desk.item("quote", amount="3.0")
+    await desk.engine.start_named("bill", [{"amount": 3, "code": "3.0"}] * others)
+    one = await desk.item("bill", amount=Decimal("3.00"), code="3.0")
+    clerk = desk.clerks[0]
+    for asked in (3, 3.0, "3", "3.0", "+3.000", "30e-1"):
+        found = await desk.seen(clerk, ItemFilter(flow="bill", attributes={"amount": asked}), limit=1000)
+        assert (len(found), one in found) == (others + 1, True)
+        instances = await desk.engine.instances("bill", where=("amount", str(asked)), limit=2000)
+        assert len(instances) == others + 1
+    assert await desk.seen(clerk, ItemFilter(flow="bill", attributes={"amount": "3.01"})) == []
+    assert await desk.seen(clerk, ItemFilter(flow="bill", attributes={"code": "3"})) == []
+    assert await desk.engine.instances("bill", where=("code", "3")) == []
+    in_both = await desk.seen(clerk, ItemFilter(attributes={"amount": "3.0"}), limit=1000)
+    assert (len(in_both), other in in_both) == (others + 2, True)
+    assert other not in await desk.seen(clerk, ItemFilter(attributes={"amount": "3"}), limit=1000)
+
+
+async def test_files_are_not_searched(desk: Desk) -> None:
+    attributes = (Attribute("plan", "file"), Attribute("topic", "text", searchable=True))
+    tasks = (Task(name="draw", when="true", fires="once", offer=Offer(role="clerk")),)
+    await desk.engine.apply(Definition(name="house", attributes=attributes, tasks=tasks))
+    async with refused("not_searchable", 'flow "house" has topic'):
+        await desk.engine.worklists.page(desk.clerks[0], ItemFilter(flow="house", attributes={"plan": "a"}))
+    async with refused("not_searchable", "those that are: topic"):
+        await desk.engine.instances("house", where=("plan", "a"))
 
 
 async def test_a_filter_that_asks_nothing_chooses_nothing(desk: Desk) -> None:

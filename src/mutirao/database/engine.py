@@ -373,20 +373,22 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
         """A page of instances, newest first; `status` is one or the beginning of one, `where` a searchable attribute."""
         if status is not None and not any(known.startswith(status) for known in STATUSES):
             raise RequestError("wrong_call", f'there is no status "{status}"; an instance is {", ".join(STATUSES)}')
-        number = await self._flow_number(flow, where) if flow is not None else None
         if where is not None and flow is None:
             raise RequestError("wrong_call", "a filter by attribute needs the flow that has it")
-        name, value = where or (None, None)
-        asked: dict[str, object] = {"flow": number, "status": status, "name": name, "value": value, "limit": limit}
-        asked["before"] = before or 2**62
+        number, value = (None, None) if flow is None else await self._search(flow, where)
+        asked: dict[str, object] = {"flow": number, "status": status, "name": where and where[0], "value": value}
+        asked |= {"before": before or 2**62, "limit": limit}
         # Open and closed ones are apart: where only one kind can match, the other is not even looked at.
         for kind in ("open", "closed"):
             asked[kind] = any(known.startswith(status or "") for known in STATUSES if known.startswith(kind))
         return await self._rows(Instance, "instances", asked)
 
-    async def _flow_number(self, flow: str, where: tuple[str, str] | None) -> int:
+    async def _search(self, flow: str, where: tuple[str, str] | None) -> tuple[int, str | None]:
+        """The number of a flow, and the value that is asked for as it is kept."""
+        name, value = where or (None, None)
+        asked = {"flow": flow, "name": name, "value": value}
         async with self.connection() as connection:
-            row = await (await connection.execute(query("flow_search"), [flow])).fetchone()
+            row = await (await connection.execute(query("flow_search"), asked)).fetchone()
         if row is None:
             raise RequestError("unknown_flow", f'there is no flow "{flow}"{suggest(flow, await self._flow_names())}')
         if where is not None and where[0] not in row[1]:
@@ -395,7 +397,7 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
                 "not_searchable",
                 f'attribute "{where[0]}" of flow "{flow}" is not declared searchable; those that are: {declared}',
             )
-        return int(row[0])
+        return row[0], row[2]
 
     async def trace(self, instance: int) -> list[TraceRow]:
         found = await self._rows(TraceRow, "trace", [instance])

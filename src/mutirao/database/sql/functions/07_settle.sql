@@ -125,13 +125,23 @@ begin
     from unnest(special) s where s.outcome in ('blocked', 'problem');
 end $$;
 
+-- A number is one however it is written: 3, 3.0 and 3.00 are found by each other.
+create or replace function mutirao.searched(value jsonb, type text default null) returns text
+language sql immutable
+return case
+  when jsonb_typeof(value) = 'number' and (type is null or type in ('integer', 'number', 'json')) then trim_scale(value::numeric)::text
+  when jsonb_typeof(value) = 'string' and type in ('integer', 'number') and length(value #>> '{}') <= 1000 and value #>> '{}' ~ '^[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]{1,3})?$'
+    then trim_scale((value #>> '{}')::numeric)::text
+  else value #>> '{}' end;
+comment on function mutirao.searched(jsonb, text) is 'How mutirao.search has a value of a state; or, of an attribute of this type, a value that somebody asks for.';
+
 -- A value is kept up to a length that fits into the index; whoever searches for a longer one compares the state as well. Of files it is kept
 -- who refers to them: so a version counts them among its searchable attributes.
 create or replace function mutirao.make_searchable(instances bigint[]) returns void
 language plpgsql as $$
 begin
   with wanted as materialized (
-    select i.flow, n.name, left(i.state ->> n.name, 200) as value, i.id as instance
+    select i.flow, n.name, left(mutirao.searched(i.state -> n.name), 200) as value, i.id as instance
     from (select id, flow, version, state from mutirao.instance where id = any (instances)
           union all select id, flow, version, state from mutirao.closed where id = any (instances)) i
     join mutirao.version v on v.id = i.version cross join unnest(v.searchable) n(name)

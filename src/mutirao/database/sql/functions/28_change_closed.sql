@@ -35,7 +35,7 @@ language plpgsql as $$
 begin
   delete from mutirao.search s where s.instance = any (instances) and s.name <> all (searchable);
   insert into mutirao.search (flow, name, value, instance)
-  select c.flow, n.name, left(c.state ->> n.name, 200), c.id
+  select c.flow, n.name, left(mutirao.searched(c.state -> n.name), 200), c.id
   from mutirao.closed c cross join unnest(searchable) n(name) where c.id = any (instances) and c.state ->> n.name is not null
     and not exists (select from mutirao.attribute a where a.version = c.version and a.name = n.name and a.type = 'file')
   on conflict do nothing;

@@ -53,26 +53,27 @@ end $$;
 
 -- A value that few instances have names them; one that many have is looked up item by item, which then finds a page soon. Open and closed
 -- instances are searched alike, and values are kept up to a length: both are right when the items are looked at.
-create or replace function mutirao.search_items(flow int, name text, value text, out instances bigint[], out flows int[])
+create or replace function mutirao.search_items(flow int, name text, value jsonb, out instances bigint[], out keys jsonb)
 language plpgsql stable as $$
 declare
   few constant int := 1000;
 begin
-  flows := array(select f.id from mutirao.flow f join mutirao.version v on v.id = f.version
-    where search_items.name = any (v.searchable) and (search_items.flow is null or f.id = search_items.flow));
-  if flows = '{}' then
+  keys := (select jsonb_object_agg(f.id, mutirao.searched(value, a.type)) from mutirao.flow f join mutirao.attribute a on a.version = f.version
+    where a.name = search_items.name and a.searchable and (search_items.flow is null or f.id = search_items.flow));
+  if keys is null then
     perform mutirao.refuse('not_searchable', format('attribute "%s" cannot be searched: %s', left(name, 100), coalesce(
-      (select format('flow "%s" has %s', f.name, coalesce(nullif(array_to_string(v.searchable, ', '), ''), 'nothing to search by'))
-       from mutirao.flow f join mutirao.version v on v.id = f.version where f.id = search_items.flow), 'no flow declares it searchable')));
+      (select format('flow "%s" has %s', f.name, coalesce((select string_agg(a.name, ', ' order by a.position) from mutirao.attribute a where a.version = f.version and a.searchable), 'nothing to search by'))
+       from mutirao.flow f where f.id = search_items.flow), 'no flow declares it searchable')));
   end if;
-  instances := array(select s.instance from mutirao.search s where s.flow = any (flows) and s.name = search_items.name and s.value = left(search_items.value, 200) limit few + 1);
+  instances := array(select s.instance from jsonb_each_text(keys) k join mutirao.search s on s.flow = k.key::int and s.value = left(k.value, 200) where s.name = search_items.name limit few + 1);
   if cardinality(instances) > few then
     instances := null;
-  elsif length(value) > 200 then
-    instances := array(select i.id from mutirao.instance i where i.id = any (instances) and i.state ->> name = value);
+  elsif exists (select from jsonb_each_text(keys) k where length(k.value) > 200) then
+    instances := array(select i.id from mutirao.instance i where i.id = any (instances) and mutirao.searched(i.state -> name) = keys ->> i.flow::text);
   end if;
 end $$;
-comment on function mutirao.search_items(int, text, text) is 'The instances with this value of a searchable attribute; null: they are too many to be named.';
+comment on function mutirao.search_items(int, text, jsonb) is
+  'The instances with this value of a searchable attribute; null: they are too many to be named. And how each flow that has the attribute keeps the value.';
 
 -- The keys are asked from a text, so that the beginning is known when that is planned, and an index finds it.
 create or replace function mutirao.read_words(f mutirao.item_filter, words text) returns mutirao.item_filter
@@ -125,10 +126,10 @@ begin
   if filter ->> 'instance' is not null then
     f.instances := array[mutirao.whole_number(filter, 'instance')];
   end if;
-  for a in select x.key, x.value from jsonb_each_text(coalesce(nullif(filter -> 'attributes', 'null'), '{}')) x loop
+  for a in select x.key, x.value from jsonb_each(coalesce(nullif(filter -> 'attributes', 'null'), '{}')) x loop
     hit := mutirao.search_items(f.flow, a.key, a.value);
     if hit.instances is null then
-      f.lookups := coalesce(f.lookups, '[]') || jsonb_build_array(jsonb_build_object('name', a.key, 'value', left(a.value, 200), 'whole', a.value));
+      f.lookups := coalesce(f.lookups, '[]') || jsonb_build_array(jsonb_build_object('name', a.key, 'keys', hit.keys));
     else
       f.instances := case when f.instances is null then hit.instances else array(select unnest(f.instances) intersect select unnest(hit.instances)) end;
     end if;

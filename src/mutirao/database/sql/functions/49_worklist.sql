@@ -58,9 +58,9 @@ return concat(
   case when f.due_before is not null then ' and coalesce(j.finish_by, ''infinity''::timestamptz) < ($1).due_before' end,
   case when f.word_tasks is not null then ' and (j.task = any (($1).word_tasks) or j.instance = any (($1).word_instances)'
     || case when f.key_words is null then ')' else ' or exists (select from mutirao.key k where k.instance = j.instance and lower(k.key) like lower(($1).key_words) offset 0))' end end,
-  case when f.lookups is not null then ' and not exists (select from jsonb_to_recordset(($1).lookups) l(name text, value text, whole text)
-    where not exists (select from mutirao.search s where s.flow = j.flow and s.name = l.name and s.value = l.value and s.instance = j.instance)
-      or length(l.whole) > 200 and not exists (select from mutirao.instance i where i.id = j.instance and i.state ->> l.name = l.whole))' end);
+  case when f.lookups is not null then ' and not exists (select from jsonb_to_recordset(($1).lookups) l(name text, keys jsonb), lateral (select l.keys ->> j.flow::text) k(key)
+    where not exists (select from mutirao.search s where s.flow = j.flow and s.name = l.name and s.value = left(k.key, 200) and s.instance = j.instance)
+      or length(k.key) > 200 and not exists (select from mutirao.instance i where i.id = j.instance and mutirao.searched(i.state -> l.name) = k.key))' end);
 
 create or replace function mutirao.barred_sql(persons int[], whose text) returns text
 language sql immutable

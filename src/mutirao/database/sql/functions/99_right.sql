@@ -14,7 +14,7 @@ insert into mutirao.callable (function, level) values
   ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
   ('value_as', 'read'),
-  ('flow_number', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
+  ('flow_number', 'read'), ('searched', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('create_instance', 'work'), ('steer_instance', 'work'), ('steer_job', 'work'), ('hand_over', 'work'),
   ('worklist', 'read'), ('worklist_counts', 'read'), ('item_view', 'read'), ('comments', 'read'), ('attachments', 'read'), ('filters', 'read'),
   ('claim_next', 'work'), ('move_item', 'work'), ('exchange_items', 'work'), ('add_comment', 'work'), ('remove_comment', 'work'),

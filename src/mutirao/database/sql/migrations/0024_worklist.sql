@@ -9,6 +9,11 @@ create index item_size on mutirao.job (role, (coalesce(size, 0)), id) where role
 -- Who searches a worklist types the beginning of a key.
 create index key_beginning on mutirao.key (lower(key) text_pattern_ops);
 
+-- Numbers are found however they are written.
+update mutirao.search s set value = left(trim_scale((i.state -> s.name)::numeric)::text, 200)
+from (select id, state from mutirao.instance union all select id, state from mutirao.closed) i
+where i.id = s.instance and s.value ~ '[.][0-9]*0$' and jsonb_typeof(i.state -> s.name) = 'number';
+
 create table mutirao.place (
   person int not null references mutirao.person,
   job    bigint not null,

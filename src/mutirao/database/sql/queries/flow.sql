@@ -31,8 +31,10 @@ select mutirao.flow_number(%s)
 -- flow_names: all flows, by name; each has a schema of that name
 select name from mutirao.flow
 
--- flow_search: a flow's number and the attributes people may filter by
-select f.id, array(select a.name from mutirao.attribute a where a.version = f.version and a.searchable order by a.position) from mutirao.flow f where f.name = %s
+-- flow_search: a flow's number, the attributes people may filter by, and how a value of one of them is kept
+select f.id, array(select a.name from mutirao.attribute a where a.version = f.version and a.searchable order by a.position),
+  (select mutirao.searched(to_jsonb(%(value)s::text), a.type) from mutirao.attribute a where a.version = f.version and a.name = %(name)s)
+from mutirao.flow f where f.name = %(flow)s
 
 -- flow_parts: of each flow's newest version the tasks, and the flows that they run
 select f.name, array_agg(t.name), array_remove(array_agg(r.child), null)

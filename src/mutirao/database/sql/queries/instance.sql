@@ -48,12 +48,12 @@ select i.id, f.name as flow, v.number as version, i.status::text as status, i.st
 from (
   (select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance
    where %(open)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
-     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
+     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and mutirao.searched(state -> %(name)s) = %(value)s)
    order by id desc limit %(limit)s)
   union all
   (select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed
    where %(closed)s and id < %(before)s and (%(flow)s::int is null or flow = %(flow)s) and (%(status)s::text is null or status::text like %(status)s || '%%')
-     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and state ->> %(name)s = %(value)s)
+     and (%(name)s::text is null or id in (select s.instance from mutirao.search s where s.flow = %(flow)s and s.name = %(name)s and s.value = left(%(value)s, 200)) and mutirao.searched(state -> %(name)s) = %(value)s)
    order by id desc limit %(limit)s)) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 order by i.id desc limit %(limit)s
