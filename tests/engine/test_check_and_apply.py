@@ -27,7 +27,9 @@ async def try_out(database_url: str, bundle: Bundle) -> None:
         }
         for role in sorted(named - {None, *there}):  # type: ignore[type-var]
             await engine.roles.add(None, role)  # type: ignore[arg-type]
-        await engine.library.apply(bundle, is_trial=True)
+        for database in {each.query.database for flow in bundle.flows for each in flow.attributes if each.query}:
+            await engine.sources.put(database, database_url)
+        await engine.library.try_out(bundle)
 
 
 def test_what_is_checked_alone_is_accepted_by_an_engine(database_url: str) -> None:

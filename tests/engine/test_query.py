@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from worker_stage import Stage, stage_on, until
 
-from mutirao import Change, Flow, Query, RequestError, handles, task
+from mutirao import Change, Flow, FlowError, Query, RequestError, handles, task
 from mutirao.database.query import MOST_BYTES, MOST_ROWS, run_queries
 from mutirao.model import Attribute, Definition, Offer, Task
 from mutirao.testing.database import TestServer
@@ -199,8 +199,18 @@ async def test_a_query_that_takes_too_long_is_stopped(stage: Stage, guide: str) 
 
 
 async def test_a_database_that_nobody_named_or_that_is_away(stage: Stage) -> None:
+    """A flow that is in place stays as it is; one that is put in place is refused."""
+    await stage.engine.apply(asking("select 1 as one"))
     await stage.engine.sources.remove("guide")
     assert "there is no database of that name" in (await problem(stage, "select 1 as one"))["error"]
+    with pytest.raises(
+        FlowError, match='"rows": there is no database "guide"; name it first, by mutirao database add'
+    ) as refused:
+        await stage.engine.apply(asking("select 2 as two"))
+    assert refused.value.code == "unknown_database"
+    await stage.engine.sources.put("guides", "postgresql://nobody@127.0.0.1:1/nowhere")
+    with pytest.raises(FlowError, match='did you mean "guides"'):
+        await stage.engine.apply(asking("select 2 as two"))
 
 
 async def test_the_password_is_in_no_refusal(stage: Stage) -> None:

@@ -20,7 +20,9 @@ STOCK = Definition(
 async def empty(servers: dict[str, TestServer]) -> AsyncIterator[str]:
     async with servers["pg18"].clone() as url:
         async with Engine(url, upgrade=False) as engine:
+            await engine.sources.put("stock", url)
             await engine.apply(STOCK)
+            await engine.sources.remove("stock")
         yield url
 
 

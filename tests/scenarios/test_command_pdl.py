@@ -119,6 +119,34 @@ async def test_postgresql_judges_the_conditions(
     assert answer("pdl", "list", "--database", database_url) == []
 
 
+async def test_all_that_postgresql_refuses_is_told(
+    travel: Path, database_url: str, connection: AsyncConnection[object]
+) -> None:
+    await add_roles(connection, "office")
+    await connection.execute("select mutirao.put_source('stock', 'postgresql://nobody@127.0.0.1:1/none')")
+    wrong = TRAVEL.replace("stage = 'booked'", "stag = 'booked'").replace(
+        "searchable; }",
+        """searchable; }
+  query Articles { database stok; expression "select 1"; }
+  task Call { when "stage > 3"; out_context Stage; }
+  final "staged";""",
+    )
+    travel.write_text(wrong + "WORKFLOW Other { STRING a; TASK b { WHEN \"c = 'x'\"; } }\n", "utf-8")
+    for command in ("check", "apply"):
+        said = mutirao("pdl", command, travel, "--database", database_url)
+        lines = (said.stdout + said.stderr).splitlines()
+        assert [line.removeprefix(f"{travel}:").split(": ")[:2] for line in lines[::3]] == [
+            ["4:29", "unknown_database"],
+            ["5:27", "condition_type"],
+            ["6:10", "unknown_attribute"],
+            ["8:20", "unknown_attribute"],
+            ["11:43", "unknown_attribute"],
+        ]
+        assert lines[0].endswith('there is no database "stok"; did you mean "stock"?')
+        assert lines[2] == " " * 32 + "^^^^"
+    assert answer("flow", "list", "--database", database_url) == []
+
+
 def test_files_are_formatted(travel: Path) -> None:
     assert mutirao("pdl", "fmt", travel, "--check").stdout == f"would change {travel}\n"
     shown = mutirao("pdl", "fmt", travel, "--diff")

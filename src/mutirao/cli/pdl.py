@@ -128,9 +128,10 @@ def apply(
             versions = await engine.library.apply(bundle, sources=reading.texts)
         except OperatorError:
             raise
-        except MutiraoError as error:
-            reading.note(error)
+        except MutiraoError:
+            await reading.judge(engine.library.try_out)  # all that is wrong, and not the first alone
             refuse(reading)
+            raise
         _print_applied(bundle, versions, before)
 
     visit(database, put)

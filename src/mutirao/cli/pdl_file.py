@@ -11,7 +11,7 @@ from rich.text import Text
 from mutirao.cli.invocation import calling
 from mutirao.cli.output import console, progress
 from mutirao.database.engine import Engine
-from mutirao.errors import FlowError, MutiraoError, OperatorError, RequestError
+from mutirao.errors import FlowError, RequestError
 from mutirao.language.pdl import Finding, PdlError, Reading, Source, check_size, examine, format_text, missing_roles
 from mutirao.model import Bundle, Inventory
 
@@ -40,12 +40,7 @@ async def judge(engine: Engine, sources: Sequence[Source]) -> Reading:
     """PostgreSQL has a say about the conditions, if nothing else is wrong."""
     reading = examine(sources, await engine.library.inventory())
     if not reading.findings.errors:
-        try:
-            await engine.library.apply(reading.bundle, is_trial=True)
-        except OperatorError:
-            raise
-        except MutiraoError as error:
-            reading.note(error)
+        await reading.judge(engine.library.try_out)
     return reading
 
 

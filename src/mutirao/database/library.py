@@ -105,6 +105,10 @@ class Library:
                 if error.code != "definition_busy" or tries_left == 0:
                     raise
 
+    async def try_out(self, bundle: Bundle) -> None:
+        """Raise what `apply` would; nothing changes."""
+        await self.apply(bundle, is_trial=True)
+
     async def _apply(
         self, connection: AsyncConnection[Any], bundle: Bundle, sources: Mapping[str, str]
     ) -> dict[str, int]:

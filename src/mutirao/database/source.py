@@ -61,6 +61,7 @@ class Sources(Face):
 
     async def remove(self, name: str) -> None:
         """Take its name away. Jobs that would ask it fail."""
+        await self.get(name)
         await self._call("remove_source", name)
 
     async def rows(self, name: str, expression: str = "select version() as version") -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from mutirao.errors import FlowError, MutiraoError, OperatorError, TooManyAttemp
 _BY_STATUS: dict[int, str] = {
     401: "not_signed_in wrong_credentials",
     403: "forbidden person_disabled csrf_missing wrong_origin",
-    404: """unknown_application unknown_batch unknown_comment unknown_file unknown_filter unknown_flow unknown_instance unknown_job unknown_model
+    404: """unknown_application unknown_batch unknown_comment unknown_database unknown_file unknown_filter unknown_flow unknown_instance unknown_job unknown_model
             unknown_ordering unknown_path unknown_person unknown_role unknown_schedule unknown_session unknown_token
             unknown_message unknown_setting unknown_upload unknown_version unknown_webhook""",
     405: "wrong_method",
@@ -42,7 +42,7 @@ _ELSEWHERE = """
     home_unreachable home_unusable internal_error migration_changed migration_failed migration_numbers
     module_broken module_not_found no_embedded_server no_such_file no_system_user not_a_flow not_quiet
     nothing_to_back_up nothing_to_do otel_missing otel_not_set_up output_failed port_unavailable restore_failed
-    signature_invalid socket_folder_taken unknown_database unknown_tour upgrade_not_allowed usage wrong_setting
+    signature_invalid socket_folder_taken unknown_tour upgrade_not_allowed usage wrong_setting
 """
 ELSEWHERE = frozenset(_ELSEWHERE.split())
 """Codes that no request should meet."""

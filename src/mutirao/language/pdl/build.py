@@ -1,19 +1,19 @@
 """Files to a bundle: task models, applications, flows and orderings, with everything that is wrong with them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lark import Token
 
-from mutirao.errors import FlowError, MutiraoError
+from mutirao.errors import FlowError, MutiraoError, OperatorError
 from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import APPLICATION, TASK_MODEL
-from mutirao.language.pdl.finding import Findings, WrongError
+from mutirao.language.pdl.finding import MOST_FINDINGS, Findings, WrongError
 from mutirao.language.pdl.flow import FlowReader, KnownModels, warn_unused
 from mutirao.language.pdl.outermost import Outermost
-from mutirao.language.pdl.place import OrderingSpots, Places, Spot
+from mutirao.language.pdl.place import OrderingSpots, Places, Spot, without_refused
 from mutirao.language.pdl.syntax import Block, Entry, Pair, Place, Tree
 from mutirao.language.pdl.task import kind_of
 from mutirao.language.pdl.value import name_of, text_of
@@ -40,6 +40,20 @@ class Reading:
             raise error
         place, message = found
         self.findings.add(error.code, message, place)
+
+    async def judge(self, try_out: Callable[[Bundle], Awaitable[object]]) -> None:
+        """Note what an engine refuses. It tells one thing at a time: so it is asked again without that."""
+        left: Bundle | None = self.bundle
+        while left is not None and self.findings.error_count < MOST_FINDINGS:
+            try:
+                await try_out(left)
+            except OperatorError:
+                raise
+            except MutiraoError as error:
+                self.note(error)
+                left = without_refused(left, error.message)
+            else:
+                left = None
 
 
 def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings) -> Reading:

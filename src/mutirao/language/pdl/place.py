@@ -1,19 +1,23 @@
 """Where things stand in the files, by their names in the model: for what is found out about them later."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from lark import Token
 
 from mutirao.language.pdl.syntax import Clause, Place, Tree, first_token
 from mutirao.language.pdl.text import offset_of
+from mutirao.model import Bundle, Definition
 
 _IN_QUOTES = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"\w+")
 # How an engine tells what is wrong with a condition: of which task, and where in its text.
 _CONDITION = re.compile(
     r'(?:condition of task "(?P<task>\w+)"|final condition)(?:, character (?P<at>\d+))?: (?P<what>.*)'
+)
+_PART = re.compile(
+    r'flow "(?P<flow>\w+)": (?:condition of task "(?P<task>\w+)"|(?P<final>final condition)|attribute "(?P<attribute>\w+)")'
 )
 
 
@@ -111,3 +115,24 @@ class Places:
                 if (label := f'{kind} "{name}": ') in message:
                     return spot.about(message), message.removeprefix(label)
         return None
+
+
+def without_refused(bundle: Bundle, message: str) -> Bundle | None:
+    """What is left without the condition or the query that an engine refused; None where it was something else."""
+    found = _PART.match(message)
+    if found is None:
+        return None
+    return replace(
+        bundle,
+        flows=tuple(_without(flow, found) if flow.name == found["flow"] else flow for flow in bundle.flows),
+    )
+
+
+def _without(flow: Definition, refused: re.Match[str]) -> Definition:
+    if refused["final"]:
+        return replace(flow, final="false")
+    if refused["task"]:
+        tasks = (replace(task, when="false") if task.name == refused["task"] else task for task in flow.tasks)
+        return replace(flow, tasks=tuple(tasks))
+    known = (replace(each, query=None) if each.name == refused["attribute"] else each for each in flow.attributes)
+    return replace(flow, attributes=tuple(known))

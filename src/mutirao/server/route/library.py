@@ -120,7 +120,9 @@ async def apply_pdl(who: Administrator, body: ApplyPdl) -> Response:
     try:
         versions = await who.engine.library.apply(bundle, sources=reading.texts)
     except FlowError as error:
-        reading.note(error)
+        await reading.judge(who.engine.library.try_out)
+        if not reading.findings.errors:
+            raise
         raise _refusal(reading.findings.errors) from error
     return answer({"flows": versions, "findings": [_told(each) for each in reading.findings.warnings]}, status=201)
 
@@ -130,10 +132,7 @@ async def check_pdl(who: Administrator, body: Pdl) -> Response:
     """Say what is wrong with a text, all of it, with its place. Nothing is changed."""
     reading = await _read(await who.engine.library.inventory(), body)
     if not reading.findings.errors:
-        try:
-            await who.engine.library.apply(reading.bundle, is_trial=True)
-        except FlowError as error:
-            reading.note(error)
+        await reading.judge(who.engine.library.try_out)
     found = reading.findings
     return answer({"ok": not found.errors, "findings": [_told(each) for each in (*found.errors, *found.warnings)]})
 

@@ -47,7 +47,7 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('file_too_large',      'MU292', 'a file is larger than allowed'),
   ('file_mismatch',       'MU293', 'a file is not what was announced'),
   ('upload_incomplete',   'MU294', 'chunks of an upload are missing'),
-  ('unknown_database',    'MU259', 'there is no database of that name for queries'),
+  ('unknown_database',    'MU129', 'there is no database of that name for queries'),
   ('unknown_role',        'MU125', 'a flow names a role that there is not'),
   ('child_circle',        'MU126', 'flows that are each other''s children'),
   ('unknown_model',       'MU127', 'there is no task model of that name'),

@@ -115,6 +115,7 @@ begin
   for a in select x.*, o from jsonb_array_elements(attributes) with ordinality e(doc, o), jsonb_to_record(e.doc) as x(name text, type text, "default" jsonb, searchable boolean, required boolean, query jsonb, filename text) loop
     perform mutirao.check_attribute_name(a.name);
     perform mutirao.check_type(a.name, coalesce(a.type, 'text'));
+    perform mutirao.check_source(a.name, a.query ->> 'database');
     begin
       insert into mutirao.attribute (version, name, position, type, default_value, searchable, required, query, filename)
       values (version, a.name, a.o, coalesce(a.type, 'text'), nullif(a."default", 'null'), coalesce(a.searchable, false), coalesce(a.required, false), nullif(a.query, 'null'), a.filename);

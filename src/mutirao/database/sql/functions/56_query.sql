@@ -17,6 +17,18 @@ begin
 end $$;
 comment on function mutirao.put_source(text, text, interval, text) is 'Names a database that flows may ask, or puts another in its place. Give the address of a role that may only read.';
 
+-- One that is taken away later changes nothing about the flows that are in place.
+create or replace function mutirao.check_source(attribute text, database text) returns void
+language plpgsql as $$
+declare
+  known text[] := array(select s.name from mutirao_secret.source s order by 1);
+begin
+  if database is not null and database <> all (known) then
+    perform mutirao.refuse('unknown_database', format('attribute "%s": there is no database "%s"; %s', attribute, database,
+      coalesce('did you mean "' || mutirao.nearest_name(database, known) || '"?', 'name it first, by mutirao database add')));
+  end if;
+end $$;
+
 create or replace function mutirao.remove_source(name text) returns void
 language plpgsql security definer as $$
 begin
