@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from desk import Desk, fresh_desk  # noqa: F401 gives the fixture `desk`
-from office import one, refused
+from office import one, refused, rows
 from psycopg import AsyncConnection
 
 from mutirao.database.charge import Creation
@@ -176,3 +176,15 @@ async def test_what_was_said_about_somebody_is_erased(desk: Desk) -> None:
     assert found == [instance]
     await one(desk.engine, "select mutirao.erase(array[%s::bigint], value => 'Ms Example''s tax')", instance)
     assert await one(desk.engine, "select text from mutirao.comment") == "[erased] is late"
+
+
+async def test_open_instances_are_found_among_any_number_of_closed_ones(desk: Desk) -> None:
+    await desk.put_letters()
+    instance = await desk.letter()
+    closed = (
+        "insert into mutirao.charge (instance, person, ended) select %s + n, %s, true from generate_series(1, 3000) n"
+    )
+    await rows(desk.engine, f"{closed} returning instance", instance, desk.manager)
+    assert [each.id for each in await desk.engine.charges.in_charge(desk.manager, is_open=True, limit=2)] == [instance]
+    await desk.engine.charges.hand_over(desk.manager, instance, desk.clerks[0])
+    assert await desk.engine.charges.in_charge(desk.manager, is_open=True) == []

@@ -71,6 +71,23 @@ async def test_children_are_handed_over_with_their_parents(office: Office) -> No
     assert await in_charge(office, *lives) == ["admin", "manager", "manager"]
 
 
+async def test_many_children_are_handed_over_by_the_room_of_a_clock(office: Office) -> None:
+    engine = office.engine
+    await family(engine)
+    tasks = {f"ship_{number}": {"when": "true", "fires": "once", "child": "shipping"} for number in range(7)}
+    await engine.apply("orders", {"parcel": {"type": "text"}}, tasks, ends="quiet", creator="manager")
+    parent = await office.create("orders")
+    assert await engine.one(TICK) == 7
+    children = [each for (each,) in await engine.rows("select instance from mutirao.child where parent = %s", parent)]
+    await office.hand_over("manager", parent, "clerk_1")
+    turn = "select (done ->> 'children')::int from mutirao.turn_clock(3, 'children')"
+    handed = []
+    for done in (3, 3, 1, 0):
+        assert await engine.one(turn) == done
+        handed.append((await in_charge(office, *children)).count("clerk_1"))
+    assert handed == [3, 6, 7, 7]
+
+
 async def test_a_child_that_ends_badly_is_told_of_as_a_failed_task_of_its_parent(office: Office) -> None:
     engine = office.engine
     await family(engine)

@@ -108,6 +108,23 @@ async def test_four_eyes_that_a_version_brings_count_whatever_was_chosen_before(
         await lists.select(first, ok)
 
 
+async def test_what_was_chosen_before_does_not_undo_them_for_items_that_come_later(desk: Desk) -> None:
+    ask = Task(name="ask", when="true", fires="once", offer=Offer(role="clerk"), outputs=("topic",))
+    free, bound = (
+        Task(name="ok", when="topic is not null", fires="once", offer=Offer(role="clerk", policy=policy))
+        for policy in (Policy(), NOT_AS_ASK)
+    )
+    await desk.put_letters(ask, free, final=None, ends="quiet")
+    instance = await desk.engine.charges.create(desk.manager, Creation(flow="letter", policies={"ok": Policy()}))
+    await desk.put_letters(ask, bound, final=None, ends="quiet")
+    await migrate(desk)
+    first, second, third = desk.clerks
+    item, lists = await desk.item_of(instance), desk.engine.worklists
+    await lists.finish(first, item, await lists.select(first, item), {"topic": "roads"})
+    ok = await desk.item_of(instance)
+    assert [await desk.seen(clerk) for clerk in (first, second, third)] == [[], [ok], [ok]]
+
+
 async def test_an_item_held_during_a_migration_is_returned_to_whom_the_version_says(desk: Desk) -> None:
     lists = desk.engine.worklists
     first = desk.clerks[0]

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
@@ -62,6 +64,8 @@ async def test_ranges_are_answered_as_http_has_them(site18: Site) -> None:
     whole = await http.get(path)
     assert whole.headers["content-disposition"] == "attachment; filename*=UTF-8''the%20paper.pdf"
     assert (whole.status_code, whole.headers["content-type"]) == (200, "application/octet-stream")
+    named = await http.get(path.partition("?")[0])
+    assert named.headers["content-disposition"] == f"attachment; filename*=UTF-8''{quote(file.name)}"
     last = await http.get(path, headers={"Range": "bytes=-5"})
     assert (last.status_code, last.content) == (206, CONTENT[-5:])
     size = len(CONTENT)
@@ -131,3 +135,15 @@ async def test_a_file_larger_than_the_limit_is_refused(site: Site) -> None:
 async def test_a_file_has_a_plain_name(site18: Site, name: str) -> None:
     async with refused("wrong_type", 422):
         await (await site18.client("clerk_1")).files.put(b"x", name)
+
+
+async def test_finishing_an_upload_may_take_longer_than_any_other_answer(site18: Site) -> None:
+    """Its file is read once more, and may be large."""
+    clerk, http = await site18.client("clerk_1"), await site18.http("clerk_1")
+    upload = (await clerk.files.begin("large.bin")).upload
+    await clerk.files.put_chunk(upload, 0, b"large")
+    state = site18.server.app.state
+    state.options = replace(state.options, answer_within=0.0)
+    assert (await http.get(f"/api/uploads/{upload}")).json()["code"] == "took_too_long"
+    finished = await http.post(f"/api/uploads/{upload}/finish")
+    assert (finished.status_code, finished.json()["name"]) == (200, "large.bin")

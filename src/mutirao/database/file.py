@@ -149,6 +149,13 @@ class Files(Face):
         """Whether this person may read it as a file of this instance."""
         return bool(await self._call("may_read_file", actor, _sha256(file), instance))
 
+    async def name_in(self, instance: int, file: File | str) -> str | None:
+        """What an instance calls it; None for what it has no more."""
+        async with self.connection() as connection:
+            asked = {"instance": instance, "sha256": _sha256(file)}
+            row = await (await connection.execute(query("file_name"), asked)).fetchone()
+        return None if row is None else row[0]
+
     # Settings
 
     async def limit(self) -> int:

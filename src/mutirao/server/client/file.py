@@ -32,7 +32,7 @@ class Files(Noun):
         last = "" if length is None else str(offset + length - 1)
         headers = {"Range": f"bytes={offset}-{last}"} if offset or length is not None else {}
         path = f"/api/instances/{instance}/files/{file.sha256}"
-        async with self._http.http.stream("GET", path, params={"name": file.name}, headers=headers) as response:
+        async with self._http.http.stream("GET", path, headers=headers) as response:
             if response.status_code not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
                 await response.aread()
                 raise_refusal(response)

@@ -112,15 +112,16 @@ async def get(
     who: SignedIn,
     instance: Number,
     sha256: Annotated[Sha256, Path()],
-    name: Annotated[Name, Query()] = "file",
+    name: Annotated[Name | None, Query(description="Nothing: as the instance calls it.")] = None,
 ) -> Response:
     """A file of an instance that you may see; `Range` asks for a part of it."""
     if not await who.engine.files.may_read(who.id, sha256, instance):
         raise RequestError("unknown_file", f"instance {instance} has no such file")
     size = await who.engine.files.size(sha256)
+    called = name or await who.engine.files.name_in(instance, sha256) or "file"
     headers = {
         "Accept-Ranges": "bytes",
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(called, safe='')}",
         "ETag": f'"{sha256}"',
     }
     first, end = _part(request, size)

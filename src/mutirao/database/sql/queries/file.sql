@@ -30,6 +30,11 @@ select f.size from mutirao.file f where f.sha256 = %s
 -- may_read_file: whether a person may read a file as one of an instance
 select mutirao.may_read_file(%s, %s, %s)
 
+-- file_name: what an instance calls a file that it has now
+select v.value ->> 'name'
+from (select state from mutirao.instance where id = %(instance)s union all select state from mutirao.closed where id = %(instance)s) i, jsonb_each(i.state) v
+where v.value ->> 'sha256' = %(sha256)s order by v.key limit 1
+
 -- file_limit: how many bytes a file may have
 select (s.value #>> '{}')::bigint from mutirao.setting s where s.name = 'file_limit'
 
