@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import pytest
+
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
 from mutirao.testing import move_clock
@@ -102,3 +104,9 @@ class Stage:
 async def stage_on(url: str) -> AsyncIterator[Stage]:
     async with Engine(url, upgrade=False, name="test") as engine:
         yield Stage(engine)
+
+
+@pytest.fixture(name="stage")
+async def fresh_stage(database_url: str) -> AsyncIterator[Stage]:
+    async with stage_on(database_url) as made:
+        yield made

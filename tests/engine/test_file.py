@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
-from worker_stage import Stage, stage_on
+from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Engine, File, Flow, RequestError, task
 from mutirao.database.erase import Erasure, erase
@@ -28,12 +28,6 @@ PAPER = Definition(
     ),
     final="done",
 )
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 def some_bytes(size: int, seed: int = 1) -> bytes:

@@ -1,22 +1,15 @@
 """The kit for users' tests: a throw-away engine, a clock to move, and running until all is quiet."""
 
 import time
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from worker_stage import Stage, stage_on
+from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, FlowBuilder, FlowError, Job, RequestError, task
 from mutirao.testing import move_clock, run_until_quiet, throwaway_engine
 from mutirao.testing.database import throwaway_server
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Trip(Flow):

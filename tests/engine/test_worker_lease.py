@@ -2,11 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
-import pytest
-from worker_stage import Stage, happens, stage_on, until
+from worker_stage import Stage, fresh_stage, happens, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, Job, task
 from mutirao.database.batch import Filter
@@ -14,12 +12,6 @@ from mutirao.database.protocol import Line
 from mutirao.worker.clock import Clock
 
 SHORT = timedelta(milliseconds=300)
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Door:

@@ -1,20 +1,12 @@
 """`engine.load`: what there is to do, as metrics tell it, and what it costs to find out."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-from worker_stage import Stage, stage_on
+from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, task
 from mutirao.database.sql import query
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Parcel(Flow):

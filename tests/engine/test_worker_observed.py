@@ -4,14 +4,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import prometheus_client
 import pytest
 from psycopg import AsyncConnection, Connection
-from worker_stage import DEADLINE, Stage, happens, stage_on, until
+from worker_stage import DEADLINE, Stage, fresh_stage, happens, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Engine, Failed, Flow, Job, task
 from mutirao.errors import MutiraoError
@@ -21,12 +21,6 @@ from mutirao.worker.metrics import Metrics
 from mutirao.worker.running import Outcome, Running
 
 FIELDS = {"instance", "job", "task", "flow", "attempt", "worker"}
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Witness(Observer):

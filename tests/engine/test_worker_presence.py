@@ -1,11 +1,10 @@
 """Workers say that they are there: when they start, now and then, and when they stop."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
-from worker_stage import Stage, stage_on, until
+from worker_stage import Stage, fresh_stage, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, task
 from mutirao.database.record import WorkerRecord
@@ -20,12 +19,6 @@ class Errand(Flow):
     @task(when="not done")
     async def run(self) -> Change:
         return {"done": True}
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 async def test_a_worker_is_announced_before_it_is_ready_and_says_when_it_stops(stage: Stage) -> None:

@@ -12,17 +12,11 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from psycopg import AsyncConnection
-from worker_stage import HOUR, Stage, happens, stage_on
+from worker_stage import HOUR, Stage, fresh_stage, happens  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, blocking_engine, task
 from mutirao.worker import Worker, WorkerOptions
 from mutirao.worker.spans import Spans
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Receiver:

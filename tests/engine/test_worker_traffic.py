@@ -3,22 +3,15 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
-from worker_stage import HOUR, Stage, stage_on, until
+from worker_stage import HOUR, Stage, fresh_stage, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, Job, task
 from mutirao.database import protocol
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Step(Flow):

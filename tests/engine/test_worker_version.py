@@ -2,23 +2,16 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from worker_stage import Stage, stage_on
+from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, OperatorError, task
 from mutirao.database.connection import connect
 from mutirao.database.engine import Engine
 from mutirao.database.migrate import Schema, schema, upgrade
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 class Old(Flow):

@@ -1,12 +1,10 @@
 """Two who store the same content at once, and a sweep beside them: it is there, once."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
 from psycopg.types.json import Jsonb
-from worker_stage import Stage, stage_on, until
+from worker_stage import Stage, fresh_stage, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao import File
 from mutirao.database.file import CHUNK
@@ -14,12 +12,6 @@ from mutirao.model import Attribute, Definition, Task
 from mutirao.testing import move_clock
 
 CONTENT = b"the same" * (CHUNK // 8) + b"."
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 async def test_two_uploads_of_one_content_finish_at_once(stage: Stage) -> None:

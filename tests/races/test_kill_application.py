@@ -2,13 +2,12 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from signal import SIGKILL
 
 import pytest
 from worker_process import worker_process
-from worker_stage import Stage, stage_on, until
+from worker_stage import Stage, fresh_stage, until  # noqa: F401 gives the fixture `stage`
 
 from mutirao.model import Application, Attribute, Definition, Task
 
@@ -18,12 +17,6 @@ FLOW = Definition(
     tasks=(Task(name="print", when="not done", application="Printer"),),
     final="done",
 )
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 def write(script: Path, *lines: str) -> None:

@@ -1,9 +1,6 @@
 """An upgrade beside workers: the functions under their feet are written anew, and nobody notices."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-from worker_stage import Stage, stage_on
+from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
 from mutirao import Change, Flow, task
 from mutirao.database.connection import connect
@@ -19,12 +16,6 @@ class Walk(Flow):
     @task(when=f"n < {STEPS}")
     async def step(self) -> Change:
         return {"n": self.n + 1}
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with stage_on(database_url) as made:
-        yield made
 
 
 async def test_functions_are_written_anew_under_load_and_nothing_stops(stage: Stage, database_url: str) -> None:
