@@ -103,6 +103,10 @@ async def test_what_is_wrong_with_a_text_is_told_with_its_place(site18: Site) ->
         answer = await http.post("/api/pdl", json={"text": text})
         assert await code_of(answer) == (422, code)
         assert answer.json()["findings"] == [told]
+    query = 'QUERY q { DATABASE stok; EXPRESSION "select 1"; }'
+    answer = await http.post("/api/pdl", json={"text": f"{head} DEPENDS; ROLE clerk; }}\n{query} }}"})
+    assert await code_of(answer) == (422, "unknown_database")
+    assert [(each["line"], each["column"]) for each in answer.json()["findings"]] == [(5, 20)]
     answer = await http.post("/api/pdl", json={"text": f"{head} DEPENDS; ROLE clerk; }} }}", "creator": "clrk"})
     assert await code_of(answer) == (422, "unknown_role")
     assert 'did you mean "clerk"?' in answer.json()["detail"]
