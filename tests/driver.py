@@ -62,13 +62,14 @@ class Engine:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._sessions: list[AsyncConnection[Any]] = []
         self._idle: list[AsyncConnection[Any]] = []
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        for session in self._idle:
+        for session in self._sessions:
             await session.close()
 
     @asynccontextmanager
@@ -77,6 +78,7 @@ class Engine:
             session = self._idle.pop()
         else:
             session = await AsyncConnection.connect(self.url, autocommit=True, prepare_threshold=None)
+            self._sessions.append(session)
         try:
             yield session
         finally:

@@ -18,7 +18,8 @@ async def order(servers: dict[str, TestServer]) -> AsyncIterator[str]:
         async with Engine(url, upgrade=False) as engine:
             await engine.apply(Order)
             await engine.start(Order())
-        await Driver(url).do("order", "pay", stage="paid")
+        async with Driver(url) as driver:
+            await driver.do("order", "pay", stage="paid")
         yield url
 
 
@@ -38,7 +39,8 @@ def test_every_task_is_told_the_most_urgent_first(order: str) -> None:
 
 
 async def test_what_no_condition_decides_any_more_has_no_mark_of_success_or_failure(order: str) -> None:
-    await Driver(order).do("order", "ship", stage="shipped")
+    async with Driver(order) as driver:
+        await driver.do("order", "ship", stage="shipped")
     lines = mutirao("why", 1, "--database", order).stdout.splitlines()[2:]
     assert [line.split()[:2] for line in lines] == [["·", "pay"], ["·", "ship"], ["✓", "final"]]
 
@@ -92,8 +94,8 @@ def test_what_is_not_there_is_refused_in_one_line(order: str) -> None:
 
 
 async def test_an_exception_is_told_with_what_can_be_done(order: str) -> None:
-    driver = Driver(order)
-    await driver.fail_for_good(await driver.take("order", "ship"), "the van is broken")
+    async with Driver(order) as driver:
+        await driver.fail_for_good(await driver.take("order", "ship"), "the van is broken")
     said = mutirao("why", 1, "--database", order).stdout
     assert said.startswith("instance 1 is an exception: ship has failed for good: the van is broken\n")
     assert "● ship has failed for good after 1 try: the van is broken; retry or skip it" in said
