@@ -51,7 +51,7 @@ _FILE = {"name": "report.pdf", "media": "application/pdf", "size": 5}
 _COUNTS = {"ready": 5, "running": 2, "waiting": 0, "stuck": 0, "overdue": 1, "open": 12, "exceptions": 1, "closed": 340}
 _SETTING = {"name": "transfer", "value": 24, "before": 24, "after": 12}
 _INSTANCE: dict[str, Any] = {
-    "status": "open.ordinary",
+    "status": "open.running",
     "reasons": None,
     "priority": 0,
     "closed_at": None,
@@ -175,7 +175,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "Read": {"up_to": 4711},
     "Rename": {"name": "soon"},
     "Retry": {"delivery": 311},
-    "RetentionRecord": {"status": "closed.final", "period": "P90D", "action": "drop"},
+    "RetentionRecord": {"status": "closed.completed", "period": "P90D", "action": "drop"},
     "RoleRecord": {"name": "clerk", "description": "Those at the counter.", "members": 12},
     "SavedFilter": {"name": "urgent"},
     "ScheduleRecord": {
@@ -203,7 +203,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "ShownToken": {"name": "nightly import"},
     "StoryRow": {"kind": "select"},
     "TokenRecord": {"name": "nightly import"},
-    "TraceRow": {"kind": "finish", "cause": 1041, "status": "open.ordinary", "fired": ["send_bill"]},
+    "TraceRow": {"kind": "finish", "cause": 1041, "status": "open.running", "fired": ["send_bill"]},
     "Upload": {**_FILE, "finished": False, "received": 0, "missing": [0]},
     "VersionRecord": {**_COUNTS, "number": 2, "newest": True},
     "WebhookAddress": _WEBHOOK,
