@@ -122,10 +122,8 @@ def without_refused(bundle: Bundle, message: str) -> Bundle | None:
     found = _PART.match(message)
     if found is None:
         return None
-    return replace(
-        bundle,
-        flows=tuple(_without(flow, found) if flow.name == found["flow"] else flow for flow in bundle.flows),
-    )
+    flows = tuple(_without(flow, found) if flow.name == found["flow"] else flow for flow in bundle.flows)
+    return None if flows == bundle.flows else replace(bundle, flows=flows)
 
 
 def _without(flow: Definition, refused: re.Match[str]) -> Definition:
