@@ -9,6 +9,9 @@ from functools import partial
 from benchmarks.change import OPEN, under_load
 from benchmarks.history import make_history, make_sleepers
 from benchmarks.measure import Run, engine_latency, engine_rate, start_rate, yardstick_latency, yardstick_rate
+from benchmarks.meeting import CLASSES, classless_rate, engine_seconds, greedy_seconds, make_load, order_costs
+from benchmarks.meeting import JOBS as MET
+from benchmarks.meeting import OPEN as ORDERED
 from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
 from benchmarks.retention import rate_while_dropping
 from benchmarks.server import BenchServer
@@ -32,6 +35,8 @@ DENTED = 0.8
 # While old instances are dropped.
 DROPPING = 0.9
 BESIDE = 0.95
+# Of what a scheduler that knows everything gets from the same jobs.
+SCHEDULED = 0.7
 # One instance on an idle engine: its median against the yardstick's, and the slowest in a hundred against its own median.
 IDLE_P50 = 2.5
 IDLE_P99 = 3.0
@@ -132,6 +137,9 @@ def plan(size: Size) -> list[Case]:
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
         Case("worklist", 1, _worklist),
+        Case("classless", both, _classless),
+        Case("classes", size.runs, _classes),
+        Case("ordering", 2 * size.runs, _ordering),
         Case("memory", 2, _memory),
     ]
 
@@ -287,6 +295,40 @@ def _worklist(bench: Bench) -> list[Comparison]:
             for name, run, goal in timed
         ),
     ]
+
+
+def _classless(bench: Bench) -> list[Comparison]:
+    title = f"tasks without a class, among {CLASSES} classes"
+    found = []
+    for workers in (1, 2):
+        ours, ungated = (
+            partial(classless_rate, bench.server, bench.size.instances, workers, gated=gated) for gated in (True, False)
+        )
+        found.append(_rates(bench, ("classless", title, workers, BESIDE), ours, ("without", ungated)))
+    return found
+
+
+def _classes(bench: Bench) -> list[Comparison]:
+    title = f"{MET:,} jobs over {CLASSES} classes, of which a tenth conflict"
+    load = make_load()
+    ours = bench.repeat(title, partial(engine_seconds, bench.server, load), bench.size.runs)
+    greedy = [Run(greedy_seconds(load), None)]
+    return [Comparison("classes", title, 1, "s", ours, greedy, "greedy", median(greedy) / median(ours), SCHEDULED)]
+
+
+def _ordering(bench: Bench) -> list[Comparison]:
+    title = f"an ordering between {ORDERED:,} and {ORDERED:,} open instances"
+    taken: dict[bool, list[tuple[Run, Run]]] = {True: [], False: []}
+    for n in range(bench.size.runs):
+        for ordered, runs in taken.items():
+            bench.announce(f"{title}, {'ordered' if ordered else 'without'}, run {n + 1} of {bench.size.runs}")
+            runs.append(order_costs(bench.server, ordered=ordered, say=bench.say))
+    found = []
+    for side, what in enumerate(("a start", "a finish")):
+        ours, against = ([runs[side] for runs in taken[ordered]] for ordered in (True, False))
+        ratio = median(ours) / median(against)
+        found.append(Comparison("ordering", f"{title}: {what}", 0, "ms", ours, against, "without", ratio, 2.0, False))
+    return found
 
 
 def _memory(bench: Bench) -> list[Comparison]:

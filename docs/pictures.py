@@ -96,6 +96,7 @@ async def read_a_worklist(engine: Engine) -> None:
     """Let a maintenance firm take some calls, one of them a while ago, and look at what the office has to do."""
     for role in ("office", "technician", "store"):
         await engine.roles.add(None, role)
+    await engine.classes.put("UpdateCustomerRecord", ["UpdateCustomerRecord"])
     clerk = (await engine.persons.add(None, "clerk_1", roles=["office"])).id
     await engine.library.apply(read_pdl(MAINTENANCE.read_text("utf-8")))
     async with engine.connection() as connection:

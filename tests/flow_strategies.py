@@ -22,6 +22,7 @@ from mutirao.model import (
     Ordering,
     Policy,
     Query,
+    Recovery,
     Task,
     TaskModel,
     Term,
@@ -173,9 +174,44 @@ def _with_doer(task: Task, known: list[str]) -> st.SearchStrategy[Task]:
         st.builds(lambda name: replace(task, application=name), labels),
         st.builds(lambda name: replace(task, child=name, wait=None), st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z")),
         of_people,
-        *([st.just(replace(task, by_clock=True))] if task.wait else []),
+        *([st.just(replace(task, by_clock=True, task_class=None))] if task.wait else []),
     ]
     return st.one_of(done_by)
+
+
+@st.composite
+def _recovering(draw: st.DrawFn, made: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Some of them stand by for others, and those say what becomes of them."""
+    split = draw(st.integers(0, len(made)))
+    acting, standing = made[:split], [replace(each, when=None, depends=None, by_clock=False) for each in made[split:]]
+    if not acting or any(each.wait for each in standing):
+        return made
+    stand_ins = dict.fromkeys(each.name for each in standing)
+    kinds = {name: draw(st.sampled_from(("contingency", "compensation"))) for name in stand_ins}
+    named: dict[str, dict[str, Any]] = {each.name: {} for each in acting}
+    for name, kind in kinds.items():
+        free = [task for task, given in named.items() if kind not in given]
+        if not free:
+            return made
+        named[draw(st.sampled_from(free))][kind] = name
+    return tuple(replace(each, **draw(_recoveries(each, named[each.name]))) for each in acting) + tuple(standing)
+
+
+@st.composite
+def _recoveries(draw: st.DrawFn, task: Task, named: dict[str, Any]) -> dict[str, Any]:
+    acts = (
+        st.just("block") if "contingency" in named else st.sampled_from(("block", "release", "roll_back", "safe_point"))
+    )
+    action: Any = draw(acts)
+    recovery = Recovery(
+        on_failure=action,
+        force=draw(st.booleans()) if action == "block" and "contingency" not in named else False,
+        critical=draw(st.booleans()) if "compensation" not in named else False,
+        safe_point=draw(st.booleans()),
+        **named,
+    )
+    waits = task.depends is not None and task.fires == "once"
+    return {"recovery": recovery, "time_to_wait": draw(st.none() | durations) if waits else None}
 
 
 @st.composite
@@ -185,7 +221,7 @@ def definitions(draw: st.DrawFn, models: tuple[str, ...] = ()) -> Definition:
     return Definition(
         name=draw(st.from_regex(r"\Aflow_[a-z0-9_]{0,40}\Z")),
         attributes=has,
-        tasks=tuple(draw(tasks(name, known, has, list(models))) for name in known),
+        tasks=draw(_recovering(tuple(draw(tasks(name, known, has, list(models))) for name in known))),
         final=draw(st.none() | conditions),
         ends=draw(st.sampled_from(("final", "quiet"))),
         firing_limit=draw(counts),
@@ -230,6 +266,7 @@ orderings = st.builds(
     st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z"),
     st.from_regex(r"\A[a-s][a-z0-9_]{0,47}\Z"),
     st.lists(task_pairs, min_size=1, max_size=3, unique=True).map(tuple),
+    st.none() | st.sampled_from(["site", "customer"]),
 )
 
 

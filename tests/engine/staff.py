@@ -49,8 +49,9 @@ class Office:
             await self.engine.one("select mutirao.create_instance(%s, %s, %s)", self.numbers[by], flow, Jsonb(state))
         )
 
-    async def select(self, person: str, job: int) -> int:
-        return int(await self.engine.one("select mutirao.select_item(%s, %s)", self.numbers[person], job))
+    async def select(self, person: str, job: int, *, lock: bool = False) -> int:
+        """With `lock`, to do it away from the engine."""
+        return int(await self.engine.one("select mutirao.select_item(%s, %s, %s)", self.numbers[person], job, lock))
 
     async def give_back(self, person: str, job: int) -> None:
         await self.engine.rows("select mutirao.return_item(%s, %s)", self.numbers[person], job)

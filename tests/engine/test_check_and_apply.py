@@ -29,6 +29,9 @@ async def try_out(database_url: str, bundle: Bundle) -> None:
             await engine.roles.add(None, role)  # type: ignore[arg-type]
         for database in {each.query.database for flow in bundle.flows for each in flow.attributes if each.query}:
             await engine.sources.put(database, database_url)
+        for name in {task.task_class for flow in bundle.flows for task in flow.tasks} - {None}:
+            async with engine.connection() as connection:
+                await connection.execute("select mutirao.put_class(%s, '{}')", [name])
         await engine.library.try_out(bundle)
 
 

@@ -1,5 +1,6 @@
 """Child flows: a task that another flow does, from its start to its end, and what passes between the two."""
 
+import pytest
 from driver import Engine, after, fresh_engine  # noqa: F401 gives the fixture `engine`
 from family import TICK, begin, child_of, family
 
@@ -58,6 +59,60 @@ async def test_a_child_that_is_cancelled_fails_the_job_and_trying_again_starts_a
     await engine.do("shipping", "pack", parcel="p")
     await engine.one(TICK)
     assert await engine.status(parent) == "closed.completed"
+
+
+async def tried_again(engine: Engine, parent: int, ended: int) -> int:
+    """After a pause there is another child."""
+    assert await engine.jobs(parent) == {"ship": "waiting"}
+    for _ in range(3):
+        await engine.advance(minutes=10)
+        await engine.tick()
+    assert await engine.jobs(parent) == {"ship": "running"}
+    assert await engine.status(parent) == "open.running"
+    child = await child_of(engine, parent)
+    assert child != ended
+    return child
+
+
+@pytest.mark.parametrize("task_class", [None, "dock"])
+async def test_a_forced_child_is_tried_until_it_succeeds(engine: Engine, task_class: str | None) -> None:
+    await engine.rows("select mutirao.put_class('dock', '{}')")
+    await family(engine, force=True, retries=0, task_class=task_class)
+    parent, child = await begin(engine)
+    for _ in range(3):
+        await engine.cancel(child)
+        await engine.one(TICK)
+        child = await tried_again(engine, parent, child)
+    await engine.do("shipping", "pack", parcel="p")
+    await engine.one(TICK)
+    assert await engine.status(parent) == "closed.completed"
+
+
+async def test_a_forced_child_is_tried_again_though_its_parent_was_written_or_interrupted(engine: Engine) -> None:
+    await family(engine, force=True, backoff=60)
+    parent, child = await begin(engine)
+    await engine.cancel(child)
+    await engine.one(TICK)
+    await engine.set(parent, other=1)
+    await engine.suspend(parent)
+    await engine.tick()
+    await engine.resume(parent)
+    for _ in range(3):
+        await engine.advance(minutes=10)
+        await engine.tick()
+    assert await child_of(engine, parent) != child
+    assert await engine.jobs(parent) == {"ship": "running"}
+
+
+async def test_a_forced_child_that_cannot_be_started_is_tried_again(engine: Engine) -> None:
+    await family(engine, force=True)
+    await engine.apply("shipping", {"weight": 0}, {"pack": "weight > 0"}, final="weight < 0")
+    parent = await engine.start("order")
+    await engine.one(TICK)
+    await engine.apply("shipping", {"weight": 1}, {"pack": "weight > 0"}, final="weight < 0")
+    await engine.advance(minutes=10)
+    await engine.tick()
+    assert await engine.jobs(parent) == {"ship": "running"}
 
 
 async def test_a_child_that_cannot_start_fails_the_job_with_the_reason(engine: Engine) -> None:

@@ -86,6 +86,6 @@ async def test_an_ended_child_is_kept_until_its_parent_has_what_it_gives(engine:
     assert await engine.status(child) == "closed.completed"
     await engine.one(TICK)
     assert await engine.state(parent) == {"address": "here", "parcel": "p", "other": 0}
-    await engine.advance(seconds=5)
+    await engine.advance(minutes=1)
     await engine.rows("select mutirao.turn_clock(duty => 'retention')")
     assert await engine.rows("select from mutirao.closed where id = %s", child) == []

@@ -272,6 +272,39 @@ def test_root_lends_the_server_to_a_system_user(home: Path) -> None:
 
 
 @as_root
+def test_many_processes_at_once_make_one_system_user(place: Path) -> None:
+    """On a machine that never had it: with a /etc of their own, which they all see and nobody else."""
+    shutil.copytree("/etc", place / "etc", symlinks=True)
+    for name in ("passwd", "group", "shadow", "gshadow"):
+        path = place / "etc" / name
+        path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("mutirao:")))
+    (place / "etc/.pwd.lock").unlink(missing_ok=True)
+    ask = """
+import os
+from multiprocessing import Barrier, Process
+from mutirao.database.account import system_account
+ready = Barrier(8)
+def ask():
+    ready.wait()
+    os.write(1, b"%d " % system_account().uid)
+crowd = [Process(target=ask) for _ in range(8)]
+for one in crowd: one.start()
+for one in crowd: one.join()
+"""
+    script = 'mount --bind "$1" /etc && "$2" -c "$3" && id -u mutirao'
+    said = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", place / "etc", sys.executable, ask],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "mount" in said.stderr:
+        pytest.skip(f"this machine lets nobody mount: {said.stderr.strip()}")
+    numbers = said.stdout.split()
+    assert (len(numbers), len(set(numbers))) == (9, 1), said
+
+
+@as_root
 def test_root_runs_it_as_the_owner_of_the_folder(home: Path) -> None:
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)

@@ -452,3 +452,104 @@ async def test_a_work_item_is_told_by_who_may_take_it_and_who_has_it(engine: Eng
     assert (await one(engine, instance, "check")).answer == 'check is with "clerk_1"; it is due in 2 h'
     await engine.advance(hours=3)
     assert (await one(engine, instance, "check")).answer == 'check is with "clerk_1"; it has been due for 1 h'
+
+
+# ---------------------------------------------------------------------------------------------------------- recovery
+
+TRIP: dict[str, Any] = {
+    "book": {"when": "a = 0", "fires": "once", "compensation": "free"},
+    "fly": after("book", compensation="stay", contingency="drive", retries=0),
+    "free": {},
+    "stay": {},
+    "drive": {},
+}
+
+
+async def stands(engine: Engine, instance: int, at: int | None = None) -> dict[str | None, tuple[str, str]]:
+    return {found.task: (found.stands, found.answer) for found in await why(engine, instance, at=at)}
+
+
+async def test_what_is_to_be_undone_and_what_undid_it_are_told_while_it_is_rolled_back_and_afterwards(
+    engine: Engine,
+) -> None:
+    await engine.apply("trip", {"a": 0}, TRIP, ends="quiet")
+    instance = await engine.start("trip")
+    await engine.do("trip", "book")
+    found = await stands(engine, instance)
+    assert found["free"] == ("condition", "free has not fired: book is not to be undone")
+    assert found["drive"] == ("condition", "drive has not fired: fly has not failed for good")
+    await engine.do("trip", "fly")
+    instance = await engine.start("trip")
+    await engine.do("trip", "book")
+    fly = await engine.take("trip", "fly")
+    await engine.rows("select mutirao.roll_back(%s)", instance)
+    await engine.complete(fly)
+    found = await stands(engine, instance)
+    assert found["free"] == ("undoing", "free is to undo book, once what follows is undone")
+    assert found["book"] == ("undoing", "book is to be undone by free")
+    assert found["stay"][0] == "ready"
+    await engine.do("trip", "stay")
+    row = await engine.one("select max(id) from mutirao.trace where instance = %s", instance)
+    undone = {
+        "fly": f"fly has been undone by stay at row {row} of the trace",
+        "stay": f"stay undid fly at row {row} of the trace",
+    }
+    found = await stands(engine, instance)
+    assert {name: found[name] for name in undone} == {name: ("undone", said) for name, said in undone.items()}
+    await engine.do("trip", "free")
+    found, then = await stands(engine, instance), await stands(engine, instance, row)
+    assert {name: found[name] for name in undone} == {name: ("closed", said) for name, said in undone.items()}
+    assert found["drive"] == ("closed", "drive never fired: fly has not failed for good")
+    assert then["free"] == ("undoing", "free is to undo book, once what follows is undone")
+    assert then["stay"] == ("undone", undone["stay"])
+
+
+async def test_what_was_undone_and_does_not_happen_again_is_told_by_its_condition(engine: Engine) -> None:
+    tasks = {
+        "pack": {"when": "a = 0", "fires": "once", "safe_point": True},
+        "send": {"when": "a = 1", "fires": "once", "compensation": "fetch"},
+        "wait": after("pack"),
+        "fetch": {},
+    }
+    await engine.apply("f", {"a": 0}, tasks, ends="quiet")
+    instance = await engine.start("f")
+    await engine.do("f", "pack", a=1)
+    await engine.do("f", "send")
+    await engine.rows("select mutirao.roll_back(%s, 'pack')", instance)
+    await engine.do("f", "fetch", a=2)
+    found = await stands(engine, instance)
+    assert found["send"][0] == "condition"
+    assert found["send"][1].startswith("send does not fire now: a = 1 is false (a = 2); it last fired at row ")
+    assert ", and has been undone by fetch at row " in found["send"][1]
+
+
+async def test_a_task_that_does_not_wait_for_ever_says_when_it_starts(engine: Engine) -> None:
+    tasks = {
+        "first": {"when": "a = 0", "fires": "once", "retries": 0},
+        "second": {"depends": {"task": "first", "state": "failed"}, "time_to_wait": 3600},
+    }
+    await engine.apply("rescue", {"a": 0}, tasks, ends="quiet")
+    instance = await engine.start("rescue")
+    await engine.take("rescue", "first")
+    await engine.advance(minutes=2)
+    whole, *found = await why(engine, instance)
+    second = next(each for each in found if each.task == "second")
+    assert (second.stands, second.answer) == (
+        "alarm",
+        "second has not fired, and starts in 58 min whatever they do: first has not failed: it is running",
+    )
+    assert second.answer in whole.answer
+    await engine.advance(hours=1)
+    second = await one(engine, instance, "second")
+    assert "has been due for 2 min, for which a clock must be running, whatever they do" in second.answer
+    await engine.suspend(instance)
+    assert (await one(engine, instance, "second")).stands == "condition"
+
+
+async def test_a_forced_task_is_tried_until_it_succeeds(engine: Engine) -> None:
+    await engine.apply("f", {"a": 0}, {"go": {"when": "a = 0", "force": True, "retries": 0}}, final="a = 1")
+    instance = await engine.start("f")
+    await engine.fail(await engine.take("f", "go"), "no")
+    await engine.advance(minutes=1)
+    assert "another try for" in (await one(engine, instance, "go")).answer
+    assert ", try 2, until it succeeds, after: no" in (await one(engine, instance, "go")).answer

@@ -119,6 +119,38 @@ async def test_a_job_that_says_failed_is_told_as_given_up_at_once(
     assert [record.levelname for record in told(caplog, "failed for good, try 1 was its last")] == ["ERROR"]
 
 
+class Careful(Flow):
+    """Its first task has a contingency, its second rolls back."""
+
+    final = "false"
+
+    @task(stands_by=True)
+    async def other_way(self) -> Change:
+        return {}
+
+    @task(when="true", fires="once", contingency=other_way)
+    async def one_way(self) -> Change:
+        raise Failed("closed")
+
+    @task(depends=one_way, on_failure="roll_back")
+    async def on(self) -> Change:
+        raise Failed("far too far")
+
+
+async def test_a_failure_that_the_flow_sees_to_is_told_with_what_happens_then(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mutirao")
+    async with stage.working(Careful):
+        await stage.comes_to(await stage.engine.start(Careful()), "closed.terminated")
+    said = [record.getMessage().partition(", and ")[2] for record in told(caplog, "failed for good, and ")]
+    assert said == [
+        "its contingency takes its place: Failed: closed",
+        "its instance is rolled back: Failed: far too far",
+    ]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_a_job_that_goes_well_is_not_in_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "mutirao")
     async with stage.working(Shaky):

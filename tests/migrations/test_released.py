@@ -1,7 +1,9 @@
 """From a release to this program: the backup of an engine at work is restored, brought up to date, and goes on.
 
 `released_0019.mutirao.gz` was written by the release whose newest migration was 0019. In it: five orders (one being packed, one sent,
-one whose payment failed, one interrupted, one being paid), a live flow made by SQL, and a schedule.
+one whose payment failed, one interrupted, one being paid), a live flow made by SQL, and a schedule. `released_0026.mutirao.gz` has a
+clerk besides, three visits (one not begun, one whose call the clerk has selected, one whose call is done) whose tasks have a class, and
+an audit; an ordering lists the tasks of both.
 """
 
 import gzip
@@ -26,7 +28,11 @@ RELATIONS = """
     where c.relnamespace in ('mutirao'::regnamespace, 'mutirao_secret'::regnamespace) order by 1, 2"""
 
 
-@pytest.fixture(params=RELEASES, ids=lambda file: file.name.partition(".")[0])
+def _named(release: Path) -> str:
+    return release.name.partition(".")[0]
+
+
+@pytest.fixture(params=RELEASES, ids=_named)
 async def engine(request: pytest.FixtureRequest, server: TestServer, tmp_path: Path) -> AsyncIterator[Engine]:
     file = tmp_path / "release"
     file.write_bytes(gzip.decompress(request.param.read_bytes()))
@@ -77,3 +83,19 @@ async def test_a_live_flow_goes_on(engine: Engine) -> None:
     await engine.rows("insert into reservation.wed_flow default values")
     await engine.rows("insert into reservation.wed_attr (aname) values ('a4')")
     assert len(await engine.rows("select from reservation.job_pool")) == 2
+
+
+@pytest.mark.parametrize("engine", RELEASES[1:], indirect=True, ids=_named)
+async def test_classes_and_orderings_that_meant_nothing_yet_hold_from_now_on(engine: Engine) -> None:
+    assert await engine.rows("select name, conflicts from mutirao.class") == [("Registry", [])]
+    held = "select j.instance from mutirao.job j join mutirao.class c on c.id = j.class where j.gate = 'holds'"
+    assert await engine.rows(held) == [(8,)]
+    await engine.rows("select mutirao.put_class('Registry', '{Registry}')")
+    call = await engine.job(7, "call")
+    async with engine.refused("class_held", "instance 8"):
+        await engine.rows("select mutirao.select_item(1, %s)", call)
+    [(selected, attempt)] = await engine.rows("select id, attempt from mutirao.job where instance = 8")
+    await engine.rows("""select mutirao.finish_item(1, %s, %s, '{"customer": "Museum"}')""", selected, attempt)
+    await engine.rows("select mutirao.select_item(1, %s)", call)
+    await engine.do("audit", "read")
+    assert await engine.rows("select from mutirao.stamp")

@@ -181,3 +181,26 @@ async def test_clocks_rest_after_a_step_and_who_turns_by_hand_does_not(engine: E
     await engine.rows(ADD, "most")
     assert await engine.rows(turn) == [(0, True)]
     assert (await engine.tick())[2] == 1
+
+
+async def test_an_ordering_and_a_definition_of_a_flow_that_it_lists_are_made_one_after_another(engine: Engine) -> None:
+    """Neither sees the other before it is committed: one would not know of tasks, or the other not of its being listed."""
+    once = {"when": "true", "fires": "once"}
+    for p in (1, 2):
+        await engine.apply(f"p_{p}", {}, {f"t_{p}": once}, ends="quiet")
+    ordering = Jsonb({"first": "p_1", "second": "p_2", "pairs": [["t_1", "t_2"]]})
+    apply = "select mutirao.apply_flow(%s)", Jsonb(document("p_2", {"x": 1}, {"t_2": once}, ends="quiet"))
+    async with session(engine) as definer:
+        await run(definer, *apply)
+        async with engine.refused("definition_busy", 'flow "p_2"'):
+            await engine.rows("select mutirao.put_ordering(%s)", ordering)
+        await definer.rollback()
+    async with session(engine) as librarian:
+        await run(librarian, "select mutirao.put_ordering(%s)", ordering)
+        async with engine.refused("definition_busy", 'flow "p_2"'):
+            await engine.rows(*apply)
+        await librarian.commit()
+    await engine.rows(*apply)
+    await engine.start("p_1")
+    two = await engine.start("p_2")
+    assert await engine.rows("select gate from mutirao.job where instance = %s", two) == [("waits",)]

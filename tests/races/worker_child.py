@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from worker_flows import Gate, Order, Waiting, say
+from worker_flows import Gate, Order, Tour, Waiting, say
 
 from mutirao.database.engine import Engine
 from mutirao.database.protocol import Line
@@ -89,7 +89,7 @@ async def main(url: str, told: dict[str, Any]) -> None:
         applications=told.get("applications", False),
     )
     async with Engine(url, upgrade=False, name=told["name"]) as engine:
-        worker = Worker(engine, [Order, Waiting], options)
+        worker = Worker(engine, [Order, Tour, Waiting], options)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop, worker)
         working = asyncio.create_task(worker.run())
         ready = asyncio.create_task(worker.ready.wait())

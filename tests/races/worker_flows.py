@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from mutirao import Change, Flow, Job, task
+from mutirao import Change, Failed, Flow, Job, task
 
 
 class Gate:
@@ -77,3 +77,31 @@ class Waiting(Flow):
         await connection.execute("insert into payment values (%s, %s)", [job.instance_id, job.id])
         await Gate.pass_through()
         return {"by": "somebody"}
+
+
+class Tour(Flow):
+    """Is rolled back after three steps; every step that is undone leaves a row, in the transaction that undoes it."""
+
+    step: int = 0
+    final = "step = 9"
+
+    @task(stands_by=True, transactional=True)
+    async def undo_book(self, job: Job, connection: AsyncConnection[Any]) -> Change:
+        await connection.execute("insert into payment values (%s, %s)", [job.instance_id, job.id])
+        return {"step": self.step - 1}
+
+    @task(stands_by=True)
+    async def undo_pack(self) -> Change:
+        return {"step": self.step - 1}
+
+    @task(when="step = 0", fires="once", compensation=undo_book)
+    async def book(self) -> Change:
+        return {"step": 1}
+
+    @task(depends=book, compensation=undo_pack)
+    async def pack(self) -> Change:
+        return {"step": 2}
+
+    @task(depends=pack, on_failure="roll_back", retries=0)
+    async def leave(self) -> Change:
+        raise Failed("it rains")

@@ -1,11 +1,16 @@
 """Many instances at once, and a flow's instances to another version, as an operator meets it."""
 
+import io
 import signal
 from pathlib import Path
 
 import psycopg
 import pytest
 from command import FLOWS, answer, assert_refused, mutirao, running
+from rich.console import Console
+
+from mutirao.cli.batch import _refused
+from mutirao.database.batch import BatchRefusal
 
 FIRST = """
 from mutirao import Change, Flow, task
@@ -81,6 +86,16 @@ def test_what_was_refused_is_told_and_the_command_fails(database_url: str) -> No
     told = mutirao("batch", "show", 1, *where).stdout.partition("Refused")[2]
     assert told.count("final_blocked") == 1
     assert "1, 2, 3" in told
+
+
+def test_refusals_that_differ_only_by_the_instance_are_told_as_one() -> None:
+    says = 'task "send" of instance {0} is critical and cannot be undone: nothing was'
+    lines = io.StringIO()
+    Console(file=lines, width=120).print(
+        _refused([BatchRefusal(number, "critical_task", says.format(number)) for number in (1, 12)])
+    )
+    [row] = [line for line in lines.getvalue().splitlines() if "critical_task" in line]
+    assert " ".join(row.split()) == f"2 critical_task {says.replace(' of instance {0}', '')} 1, 12"
 
 
 def test_look_at_finished_instances_is_listed_though_nobody_counted_them(database_url: str) -> None:

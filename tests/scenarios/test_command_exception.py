@@ -1,9 +1,10 @@
 """Exceptions as people meet them: why, in words, and the command that gets an instance out of there."""
 
+import shlex
 from collections.abc import AsyncIterator
 
 import pytest
-from command import answer, mutirao
+from command import answer, assert_refused, mutirao
 
 from mutirao import Change, Failed, Flow, task
 from mutirao.database.engine import Engine
@@ -137,3 +138,45 @@ def test_long_story_says_what_it_leaves_out(numbers: str) -> None:
     assert "started" not in told.split("left out")[1]
     assert "left out" not in mutirao("instance", "trace", 1, "--database", numbers).stdout
     assert answer("instance", "trace", 1, "--limit", 1, "--database", numbers) == rows[-1:]
+
+
+def test_exceptions_are_told_by_what_is_wrong_and_seen_to_by_the_command_that_is_told(numbers: str) -> None:
+    """Whoever copies the commands, and says what would be right where that is asked, has none left."""
+    where = ("--database", numbers)
+    shown = mutirao("exceptions", *where, COLUMNS="200").stdout
+    table, commands = shown.split("To see to all of a kind\n")
+    assert sorted(line.split()[2] for line in table.splitlines() if " numbers " in line) == [
+        "condition_failed",
+        "nothing_fires",
+        "task_failed",
+    ]
+    told = [line.split("mutirao ")[1].split(" --database")[0] for line in commands.splitlines()]
+    assert sorted(told) == [
+        "instance repair --flow numbers --exception nothing_fires attribute=value",
+        "job retry --flow numbers --task refuse --error 'Failed: two is no number'",
+        "job skip --flow numbers --exception condition_failed attribute=value",
+        "why 1",
+    ]
+    for command in told:
+        words = [word.replace("attribute=value", "n=101") for word in shlex.split(command)]
+        if words[0] == "job" and words[1] == "retry":
+            words[1] = "skip"
+            words.append("n=101")
+        if words[0] != "why":
+            steer(*words, "--yes", "--reason", "seen to", *where)
+    assert mutirao("exceptions", *where).stdout == "No exceptions.\n"
+    for instance in (1, 2, 3):
+        last = answer("instance", "trace", instance, *where)[-1]
+        assert (last["status"], last["note"]["reason"]) == ("closed.completed", "seen to")
+
+
+def test_exceptions_of_a_flow_that_is_not_there(numbers: str) -> None:
+    assert_refused(mutirao("exceptions", "--flow", "nombers", "--database", numbers), "unknown_flow")
+    said = mutirao("instance", "cancel", "--flow", "numbers", "--exception", "stuck", "--yes", "--database", numbers)
+    assert_refused(said, "wrong_call")
+    assert "there are task_failed" in said.stderr
+
+
+def test_on_a_narrow_terminal_the_code_stays_whole(numbers: str) -> None:
+    shown = mutirao("exceptions", "--database", numbers, COLUMNS="64").stdout
+    assert all(f" {code} " in shown for code in ("task_failed", "condition_failed", "nothing_fires"))

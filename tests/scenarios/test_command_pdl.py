@@ -178,6 +178,20 @@ def test_missing_roles_are_told_with_the_command_that_makes_them(travel: Path, d
     assert answer("pdl", "list", "--database", database_url) == []
 
 
+def test_a_missing_class_is_told_with_the_command_that_makes_it(travel: Path, database_url: str) -> None:
+    travel.write_text("workflow f { task a { task_class cran; depends; } }", "utf-8")
+    assert mutirao("class", "put", "crane", "--database", database_url).returncode == 0
+    said = mutirao("pdl", "apply", travel, "--database", database_url)
+    assert said.returncode == 1
+    assert said.stderr.splitlines()[:3] == [
+        f'{travel}:1:34: unknown_class: there is no class "cran"; did you mean "crane"?',
+        "    workflow f { task a { task_class cran; depends; } }",
+        " " * 37 + "^^^^",
+    ]
+    assert "class put cran --database" in said.stderr
+    assert answer("pdl", "list", "--database", database_url) == []
+
+
 async def test_what_is_applied_is_shown_again(
     travel: Path, database_url: str, connection: AsyncConnection[object]
 ) -> None:
@@ -229,11 +243,13 @@ async def test_the_software_house_of_the_seed_goes_in_from_its_listings(
 def test_what_nobody_uses_is_dropped(database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "library.pdl"
     file.write_text(
-        'TASK M { TYPE AUTOMATIC; }\nAPPLICATION E { FILENAME "e"; }\nWORKFLOW A { TASK x { } }\n'
-        "WORKFLOW_DEFINITIONS A: A; RELATIVE_ORDER { x: x; }",
+        'TASK M { TYPE AUTOMATIC; }\nAPPLICATION E { FILENAME "e"; }\nWORKFLOW A { STRING s; TASK x { } }\n'
+        "WORKFLOW_DEFINITIONS A: A; RELATIVE_ORDER { x: x; ON s; }",
         "utf-8",
     )
     assert mutirao("pdl", "apply", file, "--database", database_url).returncode == 0
+    listed = " ".join(mutirao("pdl", "list", "--database", database_url, COLUMNS="160").stdout.split())
+    assert "ordering a: a x: x; on s" in listed
     for words in (("task_model", "M"), ("application", "E"), ("ordering", "a", "a")):
         assert mutirao("pdl", "drop", *words, "--database", database_url).returncode == 0
     assert answer("pdl", "list", "--database", database_url) == []

@@ -43,6 +43,7 @@ async def firm(url: str, folder: Path) -> AsyncIterator[Served]:
     bill.chmod(0o755)
     async with site_on(url, Served) as site:
         await set_up(site.engine, PERSONS)
+        await site.engine.classes.put("UpdateCustomerRecord", ["UpdateCustomerRecord"])
         text = (EXAMPLES / "maintenance.pdl").read_text("utf-8").replace("/opt/maintenance/bill", str(bill))
         await (await site.client("boss")).library.apply(text)
         yield site

@@ -53,6 +53,8 @@ async def test_what_the_engine_keeps_is_what_the_file_said(engine: Engine, examp
         flow.creator for flow in reading.bundle.flows if flow.creator
     }:
         await engine.roles.add(None, role)
+    for name in {task.task_class for flow in reading.bundle.flows for task in flow.tasks if task.task_class}:
+        await engine.classes.put(name, [name])
     await engine.library.apply(reading.bundle, sources=reading.texts)
     for flow in reading.bundle.flows:
         assert await engine.definition(flow.name) == flow

@@ -301,8 +301,11 @@ def test_a_wrong_class_is_refused_at_its_line(body: str, code: str, said: str) -
     ("decorator", "said"),
     [
         ("@task(when='true', timout=None)", 'task "run" has the unknown option "timout"; did you mean "timeout"?'),
-        ("@task(when='true', until='x')", 'the unknown option "until"; there is backoff, by_clock, depends'),
-        ("@task", 'task "run" has neither when nor depends; write @task(when="…") or @task(depends=…)'),
+        ("@task(when='true', until='x')", 'the unknown option "until"; there is backoff, by_clock, compensation'),
+        (
+            "@task",
+            'task "run" has neither when nor depends; write @task(when="…"), @task(depends=…) or @task(stands_by=True)',
+        ),
         ("@task()", 'task "run" has neither when nor depends; write @task(when="…")'),
         ("@task(retries=1)", 'task "run" has neither when nor depends; write @task(when="…")'),
         ("@task('n > 0')", """@task('n > 0') has neither when nor depends; write @task(when="…")"""),

@@ -35,6 +35,8 @@ OWN = {
     "POST /api/files",
     "POST /api/uploads",
     "GET /api/events",
+    "GET /api/classes",
+    "GET /api/classes/waits",
 }
 
 # What a body needs so that only the authority is wrong.
@@ -47,6 +49,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/instances": {"flow": "request"},
     "POST /api/instances/{instance}/set": {"change": {"city": "Natal"}},
     "POST /api/instances/{instance}/hand_over": {"to": "outsider"},
+    "POST /api/instances/{instance}/start_task": {"task": "answer"},
+    "POST /api/instances/{instance}/go_back": {"task": "answer"},
     "POST /api/instances/{instance}/comments": {"text": "mine"},
     "POST /api/items/{job}/finish": {"attempt": 1, "change": {"answer": "mine"}},
     "POST /api/items/{job}/fail": {"attempt": 1, "error": "mine"},

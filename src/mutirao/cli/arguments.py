@@ -15,6 +15,11 @@ Assignments = Annotated[
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the trace.")]
 
+Revision = Annotated[
+    int | None,
+    typer.Option("--revision", metavar="N", min=1, help="Refuse if it was changed since; `instance show` tells it."),
+]
+
 At = Annotated[
     str | None,
     typer.Option("--at", metavar="TIME", help="Later: 2031-12-24T18:00, by the clock here, or with Z or +01:00."),
@@ -61,6 +66,11 @@ JobsAndAssignments = Annotated[
 ]
 
 OfStatus = Annotated[str | None, typer.Option("--status", metavar="STATUS", help="Of these, such as open.exception.")]
+
+OfException = Annotated[
+    str | None,
+    typer.Option("--exception", metavar="CODE", help="Of these, exceptions for this reason: nothing_fires, …"),
+]
 
 OfVersion = Annotated[int | None, typer.Option("--version", metavar="N", help="Of these, in this version.")]
 

@@ -1,5 +1,6 @@
 """`mutirao batch`: what is done to many instances, how far it has come, and what was refused."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -111,13 +112,19 @@ def _refused(refusals: Sequence[BatchRefusal]) -> Listing:
     """By what was said, the most frequent first; each with some of the instances that it was said of."""
     alike: dict[tuple[str, str], list[int]] = {}
     for each in refusals:
-        message = each.message.removeprefix(f"instance {each.instance}: ")
+        message = _of_any(each.message, each.instance)
         alike.setdefault((each.code, message), []).append(each.instance)
     listing = Listing("instances", "code", "why", "which", numbers=("instances",), wraps=("why",), loose=("which",))
     for (code, message), instances in sorted(alike.items(), key=lambda each: -len(each[1])):
         which = ", ".join(map(str, instances[:_SOME])) + (", …" if len(instances) > _SOME else "")
         listing.add_row(f"{len(instances):,}", code, Text(message), which)
     return listing
+
+
+def _of_any(message: str, instance: int) -> str:
+    """What would be said of another instance as well."""
+    rest = re.sub(rf" of instance {instance}\b", "", message.removeprefix(f"instance {instance}: "))
+    return re.sub(rf"\binstance {instance}\b", "it", rest)
 
 
 def _facts(batch: Batch) -> Any:

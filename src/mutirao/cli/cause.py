@@ -34,7 +34,7 @@ class _Signs:
 
 
 _JOINED = {"all": "all of", "any": "one of", "not any": "none of", "not all": "not all of", "not not": "not not"}
-_SETTLED = ("closed", "disabled", "fired_once")
+_SETTLED = ("closed", "disabled", "fired_once", "undoing", "undone")
 _STATES = {"not_ready": "has not fired", "succeeded": "has succeeded", "failed": "has failed"}
 
 _UNICODE = _Signs("✓", "✗", "?", "!", "●", "·", "├─ ", "└─ ", "│  ", "→")
@@ -85,6 +85,7 @@ class _Painter:
         """The parts of a condition that decides what happens to the task now."""
         if why.condition is None or why.stands not in (
             "condition",
+            "alarm",
             "fired",
             "next_look",
             "quiet",

@@ -1,6 +1,6 @@
 """`mutirao flow`: the definitions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -22,11 +22,17 @@ from mutirao.database.engine import Engine
 from mutirao.database.record import FlowRecord, VersionRecord
 from mutirao.errors import RequestError
 from mutirao.language import load_flows
-from mutirao.model import AllOf, AnyOf, Definition, Dependency, Task, Term, encode_document
+from mutirao.model import AllOf, AnyOf, Definition, Dependency, Recovery, Task, Term, encode_document
 
 app = typer.Typer(cls=Group, add_completion=False, help="The definitions. Example: mutirao flow list")
 
 REFUSED = 1
+
+_ON_FAILURE = {
+    "release": "what depends on it goes on",
+    "roll_back": "roll back",
+    "safe_point": "roll back to the safe-point",
+}
 
 app.command()(migrate)
 
@@ -200,7 +206,7 @@ def _tasks(definition: Definition) -> Any:
     for task in definition.tasks:
         timeout = render.duration(task.timeout) if task.timeout else ""
         numbers = (str(task.retries), timeout, str(task.priority) if task.priority else "")
-        table.add_row(Text(task.name), task.fires, *numbers, Text(_condition(task)))
+        table.add_row(Text(task.name), task.fires, *numbers, Text(_condition(task, definition)))
     return table
 
 
@@ -211,15 +217,41 @@ def _versions(versions: Sequence[VersionRecord]) -> Any:
     return table
 
 
-def _condition(task: Task) -> str:
+def _condition(task: Task, definition: Definition) -> str:
     text = task.when if task.depends is None else f"after {_dependency(task.depends)}"
     more = (
         _doer(task),
+        f"starts after {render.duration(task.time_to_wait)} whatever they do" if task.time_to_wait else None,
+        f"class {task.task_class}" if task.task_class is not None else None,
+        *_recovery(task.recovery),
         f"waits for {task.wait}" if task.wait is not None else None,
         f"at most {render.limit(task.limit)}" if task.limit is not None else None,
         None if task.enabled else "switched off",
     )
-    return "".join([" ".join((text or "").split()), *(f"  ({each})" for each in more if each is not None)])
+    text = _stand_by(task, definition) if text is None else text
+    return "".join([" ".join(text.split()), *(f"  ({each})" for each in more if each is not None)])
+
+
+def _stand_by(task: Task, definition: Definition) -> str:
+    failing = [each.name for each in definition.tasks if each.recovery.contingency == task.name]
+    undone = [each.name for each in definition.tasks if each.recovery.compensation == task.name]
+    return f"in place of {', '.join(failing)}" if failing else f"to undo {', '.join(undone)}" if undone else ""
+
+
+def _recovery(recovery: Recovery) -> Iterator[str]:
+    """What becomes of it when it fails, and when it is to be undone."""
+    if recovery.contingency is not None:
+        yield f"if it fails, {recovery.contingency}"
+    if recovery.on_failure != "block":
+        yield f"if it fails, {_ON_FAILURE[recovery.on_failure]}"
+    if recovery.force:
+        yield "tried until it succeeds"
+    if recovery.compensation is not None:
+        yield f"undone by {recovery.compensation}"
+    if recovery.critical:
+        yield "critical"
+    if recovery.safe_point:
+        yield "safe-point"
 
 
 def _doer(task: Task) -> str | None:

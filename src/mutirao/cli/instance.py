@@ -24,7 +24,7 @@ from mutirao.cli.usage import Group, misuse
 from mutirao.cli.worklist_page import print_said
 from mutirao.database.engine import Engine
 from mutirao.database.item import Attachment, Comment
-from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.story import Event, in_words, tell
 from mutirao.errors import RequestError
 from mutirao.model import Definition
@@ -44,8 +44,22 @@ class Told:
     definition: Definition
     trace: list[TraceRow]
 
+    @property
+    def revision(self) -> int:
+        """The row of the trace by which it, or who is in charge of it, was changed last."""
+        return max(row.id for row in self.trace if row.state is not None or row.kind == "hand_over")
+
     def events(self) -> list[Event]:
         return tell(self.trace, self.definition)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an instance stands, task by task; of those that start at a certain time anyway, that in words."""
+
+    tasks: list[TaskStanding]
+    jobs: list[JobRecord]
+    alarms: Mapping[str, str]
 
 
 @app.command("list")
@@ -104,26 +118,37 @@ def show(instance: InstanceId, database: Database = None, json: Json = False) ->
     Example: mutirao instance show 17
     """
 
-    async def look(engine: Engine) -> tuple[Told, list[JobRecord], list[Comment], list[Attachment]]:
+    async def look(engine: Engine) -> tuple[Told, Standing, list[Comment], list[Attachment]]:
         comments = await engine.worklists.comments(None, instance, limit=1000)
         attachments = await engine.worklists.attachments(None, instance, limit=1000)
-        return await _told(engine, instance), await engine.jobs(instance), comments, attachments
+        told = await _told(engine, instance)
+        return told, await _standing(engine, told), comments, attachments
 
-    told, jobs, comments, attachments = visit(database, look, must_exist=True)
-    found = told.instance
+    told, standing, comments, attachments = visit(database, look, must_exist=True)
+    found, jobs, tasks = told.instance, standing.jobs, standing.tasks
     if json:
         said = {"comments": comments, "attachments": attachments}
-        return print_json({"instance": found, "jobs": jobs, "trace": told.trace[-_LAST_ROWS:], **said})
+        return print_json(
+            {
+                "instance": found,
+                "revision": told.revision,
+                "tasks": tasks,
+                "jobs": jobs,
+                "trace": told.trace[-_LAST_ROWS:],
+                **said,
+            }
+        )
     state = render.visible(found.state, told.definition)
-    console.print(_facts(found))
+    console.print(_facts(found, told.revision))
     _print_section("State", render.facts({name: render.value(given) for name, given in state.items()}))
     if found.reasons:
         _print_section("Why it is an exception", _reasons(found, state))
+    _print_section("Tasks", _tasks(standing))
     if jobs:
         _print_section("Jobs", jobs_of_instance(jobs))
     print_said(comments, attachments)
     _print_section("What happened last", story_table(told.events()[-_LAST_ROWS:], found.started_at))
-    if ways := ways_out(found):
+    if ways := ways_out(found, told.definition, tasks):
         call, width = calling(database), max(len(way.does) for way in ways)
         lines = [f"{way.does:<{width}}  {call(way.command)}" for way in ways]
         _print_section("What you can do", "\n".join(lines))
@@ -147,7 +172,7 @@ def trace(
     told = visit(database, lambda engine: _told(engine, instance), must_exist=True)
     if json:
         return print_json(told.trace[-limit:] if limit else told.trace)
-    console.print(_facts(told.instance))
+    console.print(_facts(told.instance, told.revision))
     console.print()
     events = told.events()
     shown = events[-(limit or _MOST_ROWS) :]
@@ -158,8 +183,8 @@ def trace(
 
 
 app.command("set")(steer.set_attributes)
-for each in (steer.repair, steer.cancel, steer.suspend, steer.resume):
-    app.command()(each)
+for each in (steer.repair, steer.cancel, steer.suspend, steer.resume, steer.roll_back, steer.start_task, steer.go_back):
+    app.command(each.__name__.replace("_", "-"))(each)
 app.command("hand-over")(charge.hand_over)
 app.command()(charge.comment)
 app.command("remove-comment")(charge.remove_comment)
@@ -169,6 +194,24 @@ app.command("file")(file.fetch)
 async def _told(engine: Engine, instance: int) -> Told:
     found = await engine.instance(instance)
     return Told(found, await engine.definition(found.flow, found.version), await engine.trace(instance))
+
+
+async def _standing(engine: Engine, told: Told) -> Standing:
+    instance = told.instance
+    alarms: dict[str, str] = {}
+    if instance.is_open and any(task.time_to_wait for task in told.definition.tasks):
+        found = [each for each in await engine.why(instance.id) if each.stands == "alarm"]
+        alarms = {str(each.task): each.answer.partition(": ")[0].removeprefix(f"{each.task} ") for each in found}
+    return Standing(await engine.task_states(instance.id), await engine.jobs(instance.id), alarms)
+
+
+def _tasks(standing: Standing) -> Listing:
+    listing = Listing("task", "state", "since", "about", loose=("about",))
+    for each in standing.tasks:
+        since = "" if each.since is None else render.ago(each.since)
+        times = f"{each.times} times" if each.times > 1 else ""
+        listing.add_row(Text(each.task), render.status(each.state), since, standing.alarms.get(each.task, times))
+    return listing
 
 
 def _listing(found: Sequence[Instance], definitions: Mapping[tuple[str, int], Definition]) -> Listing:
@@ -191,7 +234,7 @@ def _listing(found: Sequence[Instance], definitions: Mapping[tuple[str, int], De
     return listing
 
 
-def _facts(found: Instance) -> Any:
+def _facts(found: Instance, revision: int) -> Any:
     took = f", took {render.span(found.closed_at - found.started_at)}" if found.closed_at else ""
     rows: dict[str, Any] = {
         "instance": f"{found.id} of {found.flow}, version {found.version}",
@@ -201,6 +244,7 @@ def _facts(found: Instance) -> Any:
             if found.due_at
             else {"started": f"{render.moment(found.started_at)}{took}"}
         ),
+        "revision": revision,
     }
     if found.key:
         rows["key"] = found.key

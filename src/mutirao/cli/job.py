@@ -8,30 +8,19 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import render
-from mutirao.cli.arguments import (
-    FlowOption,
-    JobId,
-    JobsAndAssignments,
-    OfError,
-    OfFlow,
-    OfKey,
-    OfTask,
-    Reason,
-    StartedAfter,
-    StartedBefore,
-    Where,
-    Yes,
-)
+from mutirao.cli.arguments import FlowOption, JobId, JobsAndAssignments, Reason, Yes
+from mutirao.cli.chosen import choosing
 from mutirao.cli.file import read_change
 from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
-from mutirao.cli.many import Order, carry_out, choose
+from mutirao.cli.many import Order, carry_out
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
 from mutirao.cli.reason import standing
 from mutirao.cli.session import visit
 from mutirao.cli.steer import apart
 from mutirao.cli.usage import Group
+from mutirao.database.batch import Filter
 from mutirao.database.engine import Engine
 from mutirao.database.record import Instance, JobRecord
 from mutirao.database.story import EXCEPTION_TASK, in_words
@@ -40,7 +29,8 @@ from mutirao.model.name import suggest
 
 app = typer.Typer(cls=Group, add_completion=False, help="Tasks under way. Example: mutirao job list --status failed")
 
-_STATUSES = ("ready", "waiting", "held", "running", "parked", "failed")
+_NOT_OF_JOBS = ("ids", "status", "version")
+_STATUSES = ("synchronizing", "ready", "waiting", "held", "running", "parked", "failed")
 
 
 @app.command("list")
@@ -96,15 +86,10 @@ def show(job: JobId, database: Database = None, json: Json = False) -> None:
 
 
 @app.command()
+@choosing(but=_NOT_OF_JOBS)
 def retry(
+    chosen: Filter,
     jobs: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Jobs by number; or by the options.")] = None,
-    flow: OfFlow = None,
-    key: OfKey = None,
-    task: OfTask = None,
-    error: OfError = None,
-    started_before: StartedBefore = None,
-    started_after: StartedAfter = None,
-    where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
     database: Database = None,
@@ -119,34 +104,20 @@ def retry(
     async def act(engine: Engine, found: JobRecord) -> None:
         await engine.retry(found.id, reason=reason)
 
-    if bool(jobs) == (flow is not None):
+    if bool(jobs) == (chosen.flow is not None):
         raise RequestError("wrong_call", "say which: jobs by their numbers, or --flow")
     for job in jobs or ():
         _steer(database, job, "is tried again", act)
     if not jobs:
-        chosen = choose(
-            flow=flow,
-            key=key,
-            task=task,
-            error=error,
-            where=where,
-            started_before=started_before,
-            started_after=started_after,
-        )
         order = Order("retry", chosen, reason=reason)
         visit(database, lambda engine: carry_out(engine, order, calling(database), yes=yes), must_exist=True)
 
 
 @app.command()
+@choosing(but=_NOT_OF_JOBS)
 def skip(
+    chosen: Filter,
     words: JobsAndAssignments = None,
-    flow: OfFlow = None,
-    key: OfKey = None,
-    task: OfTask = None,
-    error: OfError = None,
-    started_before: StartedBefore = None,
-    started_after: StartedAfter = None,
-    where: Where = None,
     reason: Reason = None,
     yes: Yes = False,
     database: Database = None,
@@ -158,7 +129,7 @@ def skip(
     Or many that failed: mutirao job skip --flow travel --task book_flight flight=none
     """
     jobs, values = apart(words)
-    if (jobs is None) == (flow is None) or len(jobs or ()) > 1:
+    if (jobs is None) == (chosen.flow is None) or len(jobs or ()) > 1:
         raise RequestError("wrong_call", "say which: a job by its number, or --flow")
 
     async def act(engine: Engine, found: JobRecord) -> None:
@@ -168,21 +139,12 @@ def skip(
 
     for job in jobs or ():
         _steer(database, job, "is skipped", act)
-    if flow is None:
+    if jobs:
         return None
-    chosen = choose(
-        flow=flow,
-        key=key,
-        task=task,
-        error=error,
-        where=where,
-        started_before=started_before,
-        started_after=started_after,
-    )
 
     async def all_of_them(engine: Engine) -> None:
-        change = await read_change(engine, await engine.definition(flow), values)
-        await carry_out(engine, Order("skip", chosen, change, reason), calling(database), yes=yes)
+        change = await read_change(engine, await engine.definition(chosen.flow or ""), values)
+        await carry_out(engine, Order("skip", chosen, change, reason=reason), calling(database), yes=yes)
 
     return visit(database, all_of_them, must_exist=True)
 
@@ -245,6 +207,8 @@ def _about(job: JobRecord) -> str:
             return f"at {_worker(job)}" if job.child is None else f"instance {job.child} does it"
         case "waiting":
             return f"again at {render.moment(job.due_at)}: {error}" if error else f"due at {render.moment(job.due_at)}"
+        case "synchronizing":
+            return "waits for others: see class waits"
         case _:
             return error
 

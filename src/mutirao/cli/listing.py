@@ -63,7 +63,7 @@ class Listing:
                 del widths[name]
         while _total(widths) > width and max(widths.values()) > _NARROWEST:
             widths[max(widths, key=widths.__getitem__)] -= 1
-        for name in self._loose:
+        for name in self._loose & widths.keys():
             widths[name] += max(0, min(wanted[name] - widths[name], width - _total(widths)))
         return widths
 

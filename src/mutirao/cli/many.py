@@ -12,7 +12,6 @@ import typer
 from rich.text import Text
 
 from mutirao.cli.invocation import Invocation
-from mutirao.cli.measure import read_past
 from mutirao.cli.output import console, counted, counting, progress
 from mutirao.database.batch import Batch, Filter
 from mutirao.database.engine import Engine
@@ -28,6 +27,9 @@ _DONE = {
     "repair": "repaired",
     "retry": "tried again",
     "skip": "skipped",
+    "roll_back": "rolled back",
+    "start_task": "given a job of that task",
+    "go_back": "taken back to that task",
     "migrate": "moved",
     "drop": "dropped",
     "look": "reopened",
@@ -41,14 +43,9 @@ class Order:
     kind: str
     chosen: Filter
     change: dict[str, Any] | None = None
+    task: str | None = None
+    safe_point: str | None = None
     reason: str | None = None
-
-
-def choose(*, started_before: str | None, started_after: str | None, **said: Any) -> Filter:
-    """The filter, with its times as people type them."""
-    before = None if started_before is None else read_past(started_before)
-    after = None if started_after is None else read_past(started_after)
-    return Filter(started_before=before, started_after=after, **said)
 
 
 def done_word(kind: str) -> str:
@@ -57,11 +54,12 @@ def done_word(kind: str) -> str:
 
 async def carry_out(engine: Engine, order: Order, call: Invocation, *, yes: bool) -> None:
     """Count, ask, and do it."""
-    number = await engine.count_batch(order.kind, order.chosen, change=order.change)
+    asked: dict[str, Any] = {"change": order.change, "task": order.task, "safe_point": order.safe_point}
+    number = await engine.count_batch(order.kind, order.chosen, **asked)
     if not number:
         return console.print("No instances fit.", highlight=False)
     ask(f"{counted(number, 'instance')} will be {done_word(order.kind)}.", yes=yes)
-    made = await engine.make_batch(order.kind, order.chosen, change=order.change, reason=order.reason)
+    made = await engine.make_batch(order.kind, order.chosen, **asked, reason=order.reason)
     return await follow(engine, made, call)
 
 

@@ -21,7 +21,7 @@ from mutirao.cli.pdl_file import (
     print_findings,
     read_file,
     refuse,
-    roles_to_make,
+    still_to_make,
 )
 from mutirao.cli.render import moment
 from mutirao.cli.session import visit
@@ -121,7 +121,7 @@ def apply(
         inventory = await engine.library.inventory()
         reading = examine(sources, inventory)
         print_findings(reading.findings.warnings, to_stderr=True)
-        refuse(reading, roles_to_make(reading.bundle, inventory, database))
+        refuse(reading, still_to_make(reading.bundle, inventory, database))
         bundle = with_creator(reading.bundle, creator, inventory)
         before = {record.name: record.version for record in await engine.flows()}
         try:
@@ -232,7 +232,16 @@ def _print_applied(bundle: Bundle, versions: dict[str, int], before: dict[str, i
 
 
 def _listing(found: Sequence[LibraryRecord]) -> Listing:
-    listing = Listing("kind", "name", "used by", "since", "by", loose=("used by",), spare=("by", "since"))
+    listing = Listing(
+        "kind", "name", "about", "used by", "since", "by", loose=("used by",), wraps=("about",), spare=("by", "since")
+    )
     for each in found:
-        listing.add_row(each.kind, each.name, ", ".join(each.used_by), moment(each.made_at), each.made_by)
+        what = (Text(each.name), Text(_pairs(each)), Text(", ".join(each.used_by)))
+        listing.add_row(each.kind, *what, moment(each.made_at), Text(each.made_by))
     return listing
+
+
+def _pairs(entry: LibraryRecord) -> str:
+    """What an ordering orders, and of whom."""
+    pairs = ", ".join(f"{first}: {second}" for first, second in entry.document.get("pairs", ()))
+    return f"{pairs}; on {entry.document['on']}" if pairs and entry.document.get("on") else pairs

@@ -12,7 +12,17 @@ from mutirao.cli.invocation import calling
 from mutirao.cli.output import console, progress
 from mutirao.database.engine import Engine
 from mutirao.errors import FlowError, RequestError
-from mutirao.language.pdl import Finding, PdlError, Reading, Source, check_size, examine, format_text, missing_roles
+from mutirao.language.pdl import (
+    Finding,
+    PdlError,
+    Reading,
+    Source,
+    check_size,
+    examine,
+    format_text,
+    missing_classes,
+    missing_roles,
+)
 from mutirao.model import Bundle, Inventory
 
 REFUSED = 1
@@ -52,13 +62,16 @@ def refuse(reading: Reading, advice: str = "") -> None:
         raise typer.Exit(REFUSED)
 
 
-def roles_to_make(bundle: Bundle, inventory: Inventory, database: str | None) -> str:
-    """A role that is not there may be misspelt, or still to be made: that is not done in the file."""
-    missing = missing_roles(bundle, inventory)
+def still_to_make(bundle: Bundle, inventory: Inventory, database: str | None) -> str:
+    """A role or a class that is not there may be misspelt, or still to be made: that is not done in the file."""
+    missing = [
+        *(f"role add {shlex.quote(role)}" for role in missing_roles(bundle, inventory)),
+        *(f"class put {shlex.quote(name)}" for name in missing_classes(bundle, inventory)),
+    ]
     if not missing:
         return ""
-    making = " && ".join(calling(database)(f"role add {shlex.quote(role)}") for role in missing)
-    return f"If {'this role is' if len(missing) == 1 else 'these roles are'} still to be made: {making}"
+    making = " && ".join(calling(database)(command) for command in missing)
+    return f"If {'that is' if len(missing) == 1 else 'these are'} still to be made: {making}"
 
 
 def print_findings(findings: Iterable[Finding], *, to_stderr: bool = False) -> None:

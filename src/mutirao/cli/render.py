@@ -38,9 +38,17 @@ _COLOURS = {
     "closed.aborted": "magenta",
     "running": "cyan",
     "waiting": "yellow",
+    "synchronizing": "yellow",
+    "closed.terminated": "magenta",
     "failed": "bold red",
     "parked": "red",
+    "succeeded": "green",
+    "aborted": "magenta",
+    "blocked": "red",
+    "compensated": "magenta",
+    "not_ready": "dim",
 }
+_HELD = {"cancelled": "being cancelled", "undoing": "being rolled back"}
 _LONG_NAME = 14
 
 GAP = 2
@@ -71,9 +79,9 @@ def facts(rows: Mapping[str, Any]) -> Table:
 
 
 def status(word: str, hold: str | None = None) -> Text:
-    """What holds an instance is told where its status does not: it is cancelled, but something of it still runs."""
+    """What holds an instance is told where its status does not: it is to end, but something is still to be done."""
     found = Text(word, _COLOURS.get(word, ""))
-    return found.append(", being cancelled", "magenta") if hold == "cancelled" else found
+    return found.append(f", {_HELD[hold]}", "magenta") if hold in _HELD else found
 
 
 def writer(name: str) -> str:

@@ -9,11 +9,10 @@ from mutirao.cli.cause import Picture
 from mutirao.cli.invocation import calling
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
-from mutirao.cli.reason import ways_out
+from mutirao.cli.reason import Way, ways_out
 from mutirao.cli.session import visit
 from mutirao.database.engine import Engine
 from mutirao.database.explanation import Why
-from mutirao.database.record import Instance
 
 app = typer.Typer(add_completion=False)
 
@@ -36,14 +35,16 @@ def why(
     Example: mutirao why 17 charge_card
     """
 
-    async def ask(engine: Engine) -> tuple[list[Why], Instance]:
-        return await engine.why(instance, task, at=at), await engine.instance(instance)
+    async def ask(engine: Engine) -> tuple[list[Why], list[Way]]:
+        answers, found = await engine.why(instance, task, at=at), await engine.instance(instance)
+        definition = await engine.definition(found.flow, found.version)
+        return answers, ways_out(found, definition, await engine.task_states(instance))
 
-    answers, found = visit(database, ask, must_exist=True)
+    answers, ways = visit(database, ask, must_exist=True)
     if json:
         return print_json(answers)
     console.print(Picture(answers))
-    if at is None and (ways := ways_out(found)):
+    if at is None and ways:
         call, width = calling(database), max(len(way.does) for way in ways)
         console.print("\n[bold]What you can do[/bold]")
         for way in ways:

@@ -4,11 +4,13 @@ PostgreSQL refuses to run as root. A plain user runs it as themselves; root lend
 for a new folder, to a system user of our own. Everything the server touches belongs to that account.
 """
 
+import fcntl
 import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -83,18 +85,11 @@ def system_account() -> Account:
     found = _look_up(SYSTEM_USER)
     if found is not None:
         return found
-    useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    said = "this machine has no useradd"
-    if useradd is not None:
-        made = subprocess.run(  # noqa: S603 fixed arguments
-            [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said = made.stderr.strip()
-    # Looked up again whatever useradd said: another process may have made the user at the same moment.
-    found = _look_up(SYSTEM_USER)
+    with _one_at_a_time():
+        found, said = _look_up(SYSTEM_USER), ""
+        if found is None:
+            said = _make(SYSTEM_USER)
+            found = _look_up(SYSTEM_USER)
     if found is None:
         raise OperatorError(
             "no_system_user",
@@ -102,6 +97,31 @@ def system_account() -> Account:
             "or point MUTIRAO_HOME at an empty folder that belongs to another user, or do not run as root",
         )
     return found
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    # Two useradds at once both succeed, and the second gives the user another number than the first one answered.
+    descriptor = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(name: str) -> str:
+    """Make a system user; what useradd said."""
+    useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if useradd is None:
+        return "this machine has no useradd"
+    made = subprocess.run(  # noqa: S603 fixed arguments
+        [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return made.stderr.strip()
 
 
 def _look_up(name: str) -> Account | None:

@@ -23,8 +23,8 @@ _PAGE = 2000
 class Filter:
     """Which instances: all that is said must hold.
 
-    `key` is the one it was started with; `status` is one or the beginning of one; `task` and `error` are of a failed job, the error by its code or how it
-    begins; `where` is a condition over the attributes and tasks of the flow.
+    `key` is the one it was started with; `status` is one or the beginning of one; `task` and `error` are of a failed job,
+    the error by its code or how it begins; `exception` is the code of a reason why it is one; `where` is a condition over the attributes and tasks of the flow.
     """
 
     flow: str | None = None
@@ -36,13 +36,16 @@ class Filter:
     started_after: datetime | None = None
     task: str | None = None
     error: str | None = None
+    exception: str | None = None
     where: str | None = None
 
+    def said(self) -> dict[str, Any]:
+        """What it says, without what it leaves open."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
     def encode(self) -> str:
-        said = {name: value for name, value in asdict(self).items() if value is not None}
-        return encode_plain(
-            {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
-        ).decode()
+        return encode_plain(self.said()).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +123,36 @@ class Foretold:
 class BatchCalls(Caller):
     """The part of the engine that is about many instances at once."""
 
-    async def make_batch(
-        self, kind: str, chosen: Filter, *, change: Change | None = None, reason: str | None = None
+    async def make_batch(  # noqa: PLR0913 what a batch may say
+        self,
+        kind: str,
+        chosen: Filter,
+        *,
+        change: Change | None = None,
+        task: str | None = None,
+        safe_point: str | None = None,
+        reason: str | None = None,
     ) -> Batch:
-        """Have it done to all instances that are chosen: cancel, suspend, resume, set, repair, retry, skip."""
-        number = await self._call("make_batch", kind, chosen.encode(), _arguments(change), reason, self.name)
-        return await self.batch(number)
+        """Have it done to all instances that are chosen.
 
-    async def count_batch(self, kind: str, chosen: Filter, *, change: Change | None = None) -> int:
+        It is cancel, suspend, resume, set, repair, retry, skip, roll_back, start_task or go_back; the `task` is the one to
+        start or to go back to, the `safe_point` where to roll back to.
+        """
+        arguments = _arguments(change=change, task=task, safe_point=safe_point)
+        return await self.batch(await self._call("make_batch", kind, chosen.encode(), arguments, reason, self.name))
+
+    async def count_batch(
+        self,
+        kind: str,
+        chosen: Filter,
+        *,
+        change: Change | None = None,
+        task: str | None = None,
+        safe_point: str | None = None,
+    ) -> int:
         """To how many instances it would be done now."""
-        return int(await self._call("count_batch", kind, chosen.encode(), _arguments(change)))
+        arguments = _arguments(change=change, task=task, safe_point=safe_point)
+        return int(await self._call("count_batch", kind, chosen.encode(), arguments))
 
     async def batch(self, batch: int) -> Batch:
         found = await self._rows(Batch, "batches", {"id": batch, "limit": 1})
@@ -174,5 +197,5 @@ class BatchCalls(Caller):
             after = page[-1].instance
 
 
-def _arguments(change: Change | None) -> str:
-    return encode_plain({} if change is None else {"change": change}).decode()
+def _arguments(**given: Any) -> str:
+    return encode_plain({name: value for name, value in given.items() if value is not None}).decode()

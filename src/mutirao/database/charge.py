@@ -8,6 +8,7 @@ sees of instances is `engine.seen_by(person)`.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 
 from mutirao.database.caller import Caller, Face
 from mutirao.database.person import Persons, checked_text
@@ -59,24 +60,38 @@ class Charges(Face):
 
     async def suspend(self, actor: int, instance: int, *, reason: str | None = None) -> None:
         """Interrupt it: what runs may finish, nothing else is done until it is resumed."""
-        await self._steer(actor, instance, "suspend", None, reason)
+        await self._steer(actor, instance, "suspend", reason)
 
     async def resume(self, actor: int, instance: int, *, reason: str | None = None) -> None:
-        await self._steer(actor, instance, "resume", None, reason)
+        await self._steer(actor, instance, "resume", reason)
 
-    async def cancel(self, actor: int, instance: int, *, reason: str | None = None) -> None:
-        """Stop it: what runs may finish, nothing else is done."""
-        await self._steer(actor, instance, "cancel", None, reason)
+    async def cancel(self, actor: int, instance: int, *, undo: bool = False, reason: str | None = None) -> None:
+        """Stop it: what runs may finish, nothing else is done; or stop it and undo what it has done."""
+        await self._steer(actor, instance, "roll_back" if undo else "cancel", reason)
+
+    async def roll_back(
+        self, actor: int, instance: int, safe_point: str | None = None, *, reason: str | None = None
+    ) -> None:
+        """Undo what it has done, the whole of it or back to a safe-point."""
+        await self._steer(actor, instance, "roll_back", reason, task=safe_point)
+
+    async def start_task(self, actor: int, instance: int, task: str, *, reason: str | None = None) -> None:
+        """Start a task by hand, whether or not its condition holds."""
+        await self._steer(actor, instance, "start_task", reason, task=task)
+
+    async def go_back(self, actor: int, instance: int, task: str, *, reason: str | None = None) -> None:
+        """Start a task again that has ended, as if nothing had followed it."""
+        await self._steer(actor, instance, "go_back", reason, task=task)
 
     async def set(self, actor: int, instance: int, change: Change, *, reason: str | None = None) -> None:
         """Correct attributes of an open instance."""
-        await self._steer(actor, instance, "set", change, reason)
+        await self._steer(actor, instance, "set", reason, change=change)
 
     async def repair(
         self, actor: int, instance: int, change: Change | None = None, *, reason: str | None = None
     ) -> None:
         """Correct an instance that is an exception, and let its failed tasks fire again."""
-        await self._steer(actor, instance, "repair", change or {}, reason)
+        await self._steer(actor, instance, "repair", reason, change=change or {})
 
     async def retry(self, actor: int, job: int, *, reason: str | None = None) -> None:
         """Let a failed job be done again."""
@@ -90,9 +105,12 @@ class Charges(Face):
         """Put somebody else in charge of an open instance."""
         await self._call("hand_over", actor, instance, await self._persons.number(recipient), reason)
 
-    async def _steer(self, actor: int, instance: int, act: str, change: Change | None, reason: str | None) -> None:
-        given = None if change is None else _plain(change)
-        await self._call("steer_instance", actor, instance, act, given, checked_text("a reason", reason or "") or None)
+    async def _steer(self, actor: int, instance: int, act: str, reason: str | None, **given: Any) -> None:
+        """`change` is what to write, `task` the one that the act is about."""
+        change, task = given.get("change"), given.get("task")
+        why = checked_text("a reason", reason or "") or None
+        values = (None if change is None else _plain(change), why, task)
+        await self._call("steer_instance", actor, instance, act, *values)
 
 
 def _plain(value: Mapping[str, object]) -> str:

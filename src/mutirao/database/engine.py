@@ -31,12 +31,14 @@ from mutirao.database.array import texts
 from mutirao.database.charge import Charges
 from mutirao.database.connection import check_server, connect, refusals
 from mutirao.database.deadline import Deadlines
+from mutirao.database.exception import ExceptionCalls
 from mutirao.database.explanation import Why
 from mutirao.database.file import Files
 from mutirao.database.flow import FlowCalls
 from mutirao.database.job import JobCalls
 from mutirao.database.keep import KeepCalls
 from mutirao.database.library import Library
+from mutirao.database.meeting import Classes
 from mutirao.database.message import Messages
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
@@ -45,6 +47,7 @@ from mutirao.database.record import (
     Event,
     Instance,
     Sent,
+    TaskStanding,
     TraceRow,
 )
 from mutirao.database.role import Roles
@@ -98,7 +101,7 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     set_json_loads(DECODER.decode, connection)
 
 
-class Engine(FlowCalls, JobCalls, KeepCalls):
+class Engine(FlowCalls, JobCalls, KeepCalls, ExceptionCalls):
     """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so.
 
     `patience` is how many seconds a call waits for a connection to be free, or to be made.
@@ -120,6 +123,7 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
         self.schedules = Schedules(self)
         self.persons = Persons(self)
         self.roles = Roles(self, self.persons)
+        self.classes = Classes(self)
         self.worklists = Worklists(self, self.persons)
         self.charges = Charges(self, self.persons)
         self.library = Library(self)
@@ -210,6 +214,14 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
     async def together(self) -> AsyncIterator[None]:
         """Calls that happen all or none: those inside of the block, one after another."""
         async with self.connection() as connection, joining(self.url, connection):
+            yield
+
+    @asynccontextmanager
+    async def unless_changed(self, instance: int, revision: int | None) -> AsyncIterator[None]:
+        """Around what is done to an instance: refused if it was changed since this row of its trace; None: in any case."""
+        async with self.together():
+            if revision is not None:
+                await self._call("check_unchanged", None, instance, revision)
             yield
 
     def signed_by(self, writer: str) -> "Engine":
@@ -414,6 +426,10 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
             rows = await (await connection.execute(query("why"), [instance, task, at])).fetchall()
         return [msgspec.convert(row, Why) for (row,) in rows]
 
+    async def task_states(self, instance: int) -> list[TaskStanding]:
+        """How each task of it stands."""
+        return await self._rows(TaskStanding, "task_states", [instance])
+
     async def last_rows(self, instances: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
         """The newest row of trace, comments and attachments of each of these: by them whoever watches sees that there is more."""
         async with self.connection() as connection:
@@ -428,9 +444,24 @@ class Engine(FlowCalls, JobCalls, KeepCalls):
         """Correct an instance that is an exception. Failed jobs go, and fire again where their conditions hold."""
         await self._call("repair", instance, encode_plain(change or {}).decode(), reason, self.name)
 
-    async def cancel(self, instance: int, *, reason: str | None = None) -> None:
-        """Stop an instance: what runs may finish, nothing else starts."""
-        await self._call("cancel", instance, reason, self.name)
+    async def cancel(self, instance: int, *, undo: bool = False, reason: str | None = None) -> None:
+        """Stop an instance: what runs may finish, nothing else starts; or stop it and undo what it has done."""
+        if undo:
+            await self.roll_back(instance, reason=reason)
+        else:
+            await self._call("cancel", instance, reason, self.name)
+
+    async def roll_back(self, instance: int, safe_point: str | None = None, *, reason: str | None = None) -> None:
+        """Undo what it has done, by the compensations of its tasks: all of it, or back to a safe-point."""
+        await self._call("roll_back", instance, safe_point, reason, self.name)
+
+    async def start_task(self, instance: int, task: str, *, reason: str | None = None) -> None:
+        """Start a task by hand, whether or not its condition holds."""
+        await self._call("start_task", instance, task, reason, self.name)
+
+    async def go_back(self, instance: int, task: str, *, reason: str | None = None) -> None:
+        """Start a task again that has ended, as if nothing had followed it. Nothing is undone."""
+        await self._call("go_back", instance, task, reason, self.name)
 
     async def suspend(self, instance: int, *, reason: str | None = None) -> None:
         """Interrupt an instance: what runs may finish, nothing else starts until it is resumed."""

@@ -41,7 +41,8 @@ class Why:
     """Why a task has fired or not; without a task, why its instance stands as it does.
 
     `stands` is the status of the task's job, or else what keeps it from firing: `condition`, `disabled`, `fired_once`,
-    `suspended`, `cancelled`, `final`, `runaway`, `closed`; or `next_look`, nothing. In the past it may be `fired`, or
+    `suspended`, `cancelled`, `final`, `runaway`, `blocked`, `closed`; or `next_look`, nothing. With `alarm` it starts at
+    a certain time whatever the others do; `undoing` and `undone` are of a rollback. In the past it may be `fired`, or
     `absent`: the flow had no such task then.
     """
 

@@ -48,7 +48,10 @@ class JobCalls(Caller):
             return dict(await (await connection.execute(query("origins"), (list(instances),))).fetchall())
 
     async def fates(self, attempts: Sequence[tuple[int, int, int, int]]) -> dict[int, str]:
-        """Of attempts that failed (job, attempt, instance, earlier failures): `retried`, `given_up` or `dropped`."""
+        """Of attempts that failed (job, attempt, instance, earlier failures): `retried`, `given_up` or `dropped`.
+
+        Of failures for good that the flow sees to: `replaced` by a contingency, `released`, or `rolled_back`.
+        """
         columns = [list(column) for column in zip(*attempts, strict=True)]
         async with self.connection() as connection:
             found = await connection.execute(query("fates"), columns)

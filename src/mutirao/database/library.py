@@ -79,9 +79,11 @@ class Library:
         """What is in place, by name: what a text in PDL may refer to without defining it."""
         async with self._engine.connection() as connection:
             roles = await (await connection.execute(query("role_names"))).fetchall()
+            classes = await (await connection.execute(query("class_names"))).fetchall()
             flows = await (await connection.execute(query("flow_parts"))).fetchall()
         return Inventory(
             roles=[name for (name,) in roles],
+            classes=[name for (name,) in classes],
             models=await self.models(),
             applications=await self.applications(),
             tasks={flow: tasks for flow, tasks, _ in flows},

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
+
+from mutirao.model import TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Instance:
     """One run of a flow. `reasons` says why it is an exception, each with a `code`; `due_at` when it starts, if later.
 
     `parent` is the instance that it does a job for, `children` are those that do jobs of it. `hold` is "cancelled" while
-    what runs of a cancelled one may still finish, "suspended" or "delayed" while it rests. `in_charge` is the person who
+    what runs of a cancelled one may still finish, "undoing" while it is rolled back, "suspended" or "delayed" while it rests. `in_charge` is the person who
     steers it, if there is one.
     """
 
@@ -127,6 +129,17 @@ class TraceRow:
     note: dict[str, Any] | None
     at: datetime
     fired: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStanding:
+    """How a task of an instance stands: its job if it has one, since when, and how often a job of it has ended."""
+
+    task: str
+    state: TaskState | Literal["not_ready"]
+    job: int | None
+    since: datetime | None
+    times: int
 
 
 @dataclass(frozen=True, slots=True)

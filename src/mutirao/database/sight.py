@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutirao.database.caller import Face
 from mutirao.database.explanation import Why
-from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
 from mutirao.model import Definition
@@ -95,6 +95,10 @@ class Sight(Face):
     async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
         await self._check("check_see", instance)
         return await self._all.why(instance, task, at=at)
+
+    async def task_states(self, instance: int) -> list[TaskStanding]:
+        await self.instance(instance)
+        return await self._all.task_states(instance)
 
     async def jobs(self, instance: int, *, after: int = 0, limit: int = 100) -> list[JobRecord]:
         await self._check("check_see", instance)

@@ -42,6 +42,12 @@ _KINDS = {
     "transfer": "{task} moved to {to}",
     "extend": "{task} to be done by {to}",
     "hand_over": "handed over to {to}",
+    "roll_back": "to be rolled back to {since}",
+    "compensate": "{task} done, which undoes {undoes}",
+    "rolled_back": "rolled back to {since}",
+    "alarm": "{task} has waited long enough",
+    "start_task": "{task} started by hand",
+    "go_back": "gone back to {task}",
 }
 _BAD = frozenset({"fail", "parked", "drop"})
 _LONG_STATE = 120
@@ -68,12 +74,14 @@ def tell(rows: Sequence[TraceRow], definition: Definition) -> list[Event]:
     events: list[Event] = []
     before: Mapping[str, Any] = {}
     status = ""
+    tasks: dict[int, str] = {}
     for row in rows:
+        tasks[row.id] = row.task or ""
         events.append(
             Event(
                 row=row.id,
                 at=row.at,
-                what=_what(row),
+                what=_what(row, tasks),
                 is_bad=row.kind in _BAD or _is_failed_try(row),
                 who=row.writer,
                 changed={} if row.state is None else _changes(before, wording.ordered(row.state, definition)),
@@ -96,7 +104,7 @@ def in_short(rows: Sequence[TraceRow]) -> str:
             continue
         if _is_failed_try(row):
             failed_tries[row.task] = failed_tries.get(row.task, 0) + 1
-        elif row.kind == "finish":
+        elif row.kind in {"finish", "compensate"}:
             tries = failed_tries.pop(row.task, 0) + 1
             done.append(row.task if tries == 1 else f"{row.task} ({tries} tries)")
         elif row.kind == "fail":
@@ -104,12 +112,15 @@ def in_short(rows: Sequence[TraceRow]) -> str:
     return ", ".join(done)
 
 
-def _what(row: TraceRow) -> str:
+def _what(row: TraceRow, tasks: Mapping[int, str]) -> str:
     if _is_failed_try(row):
         return f"{row.task} failed, to be tried again"
     if row.kind == "retry":
         return f"{row.task} retried"
-    return _done(row.kind, row.task or "", row.note or {})
+    note = row.note or {}
+    # Of a rollback, rows say which rows they are about: told are the tasks that ended by these.
+    about = {name: tasks.get(note[name], "") if name in note else "the start" for name in ("undoes", "since")}
+    return _done(row.kind, row.task or "", {**note, **about})
 
 
 def told(kind: str, task: str, note: Mapping[str, Any] | None) -> str:
@@ -119,7 +130,8 @@ def told(kind: str, task: str, note: Mapping[str, Any] | None) -> str:
 
 
 def _done(kind: str, task: str, note: Mapping[str, Any]) -> str:
-    known = _Known(note, task=task)
+    known = _Known(note)
+    known.update({"task": task} if task else {})
     if kind == "extend" and "to" in known:
         known["to"] = datetime.fromisoformat(known["to"]).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return _KINDS.get(kind, kind).format_map(known)

@@ -7,6 +7,7 @@ stands for the task, so that others can depend on it: `depends=book_hotel`, `dep
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields as dataclass_fields
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,7 +27,7 @@ from typing import (
 
 from mutirao.errors import FlowError
 from mutirao.language.place import place_of, place_of_caller, placed, placing
-from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Limit, Task, Term
+from mutirao.model import AllOf, AnyOf, Change, Dependency, Fires, Limit, OnFailure, Recovery, Task, Term
 from mutirao.model.dependency import dependency
 from mutirao.model.name import quote, suggest
 
@@ -99,9 +100,27 @@ class TaskMethod(Generic[S, P, R]):
 
 
 Meant: TypeAlias = TaskMethod[Any, ..., Any] | Dependency | str
+Named: TypeAlias = TaskMethod[Any, ..., Any] | str
 
 
-class TaskOptions(TypedDict, total=False):
+class RecoveryOptions(TypedDict, total=False):
+    """What becomes of a task that fails or is undone, and whom it excludes: see `mutirao.model.Recovery`.
+
+    One that stands by has neither `when` nor `depends`: another names it as its contingency or compensation.
+    """
+
+    on_failure: OnFailure
+    force: bool
+    contingency: Named
+    compensation: Named
+    critical: bool
+    safe_point: bool
+    time_to_wait: timedelta
+    task_class: str
+    stands_by: bool
+
+
+class TaskOptions(RecoveryOptions, total=False):
     """How a task starts and how its jobs are run: see `mutirao.model.Task`."""
 
     when: str
@@ -144,7 +163,7 @@ def task(*bare: Never, **options: Unpack[TaskOptions]) -> Decorator:
         method = TaskMethod(function, options)
         with placing(place_of(function)):
             check_options(method.name, options)
-            if not {"when", "depends"} & options.keys():
+            if not has_start(options):
                 raise without_start(f"task {quote(method.name)}")
         return method
 
@@ -163,7 +182,13 @@ def wait(until: str, **options: Unpack[WaitOptions]) -> TaskMethod[Any, ..., Cha
     return TaskMethod(None, cast("TaskOptions", {**options, "wait": until, "by_clock": True}))
 
 
-def without_start(what: str, right: str = 'write @task(when="…") or @task(depends=…)') -> FlowError:
+def has_start(options: Mapping[str, Any]) -> bool:
+    return bool({"when", "depends"} & options.keys()) or options.get("stands_by", False)
+
+
+def without_start(
+    what: str, right: str = 'write @task(when="…"), @task(depends=…) or @task(stands_by=True)'
+) -> FlowError:
     return FlowError("flow_invalid", f"{what} has neither when nor depends; {right}")
 
 
@@ -178,11 +203,17 @@ def check_options(name: str, options: Mapping[str, Any], allowed: type = TaskOpt
 def make_task(name: str, options: TaskOptions, description: str | None) -> Task:
     """The model of a task; `description` is for one that has none among its options."""
     fields: dict[str, Any] = {"description": description, **options}
+    fields.pop("stands_by", None)
     if "depends" in options:
         fields["depends"] = meant(options["depends"])
+    recovery = {each.name: _named(fields.pop(each.name)) for each in dataclass_fields(Recovery) if each.name in fields}
     if "offer" in fields:  # made now: it may speak of a task that got its name with the class
         fields["offer"] = fields["offer"]()
-    return Task(name=name, **fields)
+    return Task(name=name, recovery=Recovery(**recovery), **fields)
+
+
+def _named(value: Any) -> Any:
+    return value.name if isinstance(value, TaskMethod) else value
 
 
 def meant(depends: Meant) -> Dependency:

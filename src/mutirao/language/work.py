@@ -10,10 +10,19 @@ class Purchase(Flow):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, Unpack, cast
 
 from mutirao.language.place import place_of_caller, placing
-from mutirao.language.task import Meant, TaskMethod, TaskOptions, check_options, without_start
+from mutirao.language.task import (
+    Meant,
+    Named,
+    RecoveryOptions,
+    TaskMethod,
+    TaskOptions,
+    check_options,
+    has_start,
+    without_start,
+)
 from mutirao.model import Change, Offer, Policy
 
 if TYPE_CHECKING:
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
 
     from mutirao.model import Definition, Fires, PolicyKind, WorkKind
 
-Named: TypeAlias = TaskMethod[Any, ..., Any] | str
 Work: TypeAlias = TaskMethod[Any, ..., Change]
 
 
@@ -47,7 +55,7 @@ def not_as(task: Named) -> Picked:
     return Picked("not_as", task)
 
 
-class StartOptions(TypedDict, total=False):
+class StartOptions(RecoveryOptions, total=False):
     """When a task starts, and which data it has."""
 
     when: str
@@ -148,8 +156,8 @@ def _policy(given: PolicyKind | Picked | Policy) -> Policy:
 
 
 def _check_start(place: str, options: StartOptions) -> None:
-    if not {"when", "depends"} & options.keys():
-        raise without_start(place, "add when=… or depends=…")
+    if not has_start(options):
+        raise without_start(place, "add when=… or depends=…, or stands_by=True if another task names it")
 
 
 def _with_tuples(given: dict[str, Any]) -> dict[str, Any]:

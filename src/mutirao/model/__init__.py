@@ -1,7 +1,7 @@
 """What a flow is: frozen dataclasses, their validation, and their values. Pure: no I/O, no SQL.
 
 `definition` holds a flow's `attribute`s and `task`s, `dependency` what a task waits for, `offer` how people are asked to
-do it, `library` what flows share; `validation` says what is wrong with one; `document` is its JSON form, and
+do it, `recovery` what becomes of it when it fails or is undone, `library` what flows share; `validation` says what is wrong with one; `document` is its JSON form, and
 `library_document` that of what flows share. An instance's data goes to JSON and back by `state` (or `plain`, for a flow
 that is not known here), value by value by `value`, as far as `accept` allows. How people write flows is the duty of
 `mutirao.language`.
@@ -15,6 +15,7 @@ from mutirao.model.file import File
 from mutirao.model.job import Job
 from mutirao.model.library import Application, Bundle, Inventory, Ordering, TaskKind, TaskModel
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
+from mutirao.model.recovery import OnFailure, Recovery
 from mutirao.model.state import Change, StateCodec
 from mutirao.model.task import Fires, Limit, Task
 
@@ -36,10 +37,12 @@ __all__ = [
     "Job",
     "Limit",
     "Offer",
+    "OnFailure",
     "Ordering",
     "Policy",
     "PolicyKind",
     "Query",
+    "Recovery",
     "StateCodec",
     "Task",
     "TaskKind",

@@ -17,6 +17,7 @@ from mutirao.model.attribute import Attribute, AttributeType, Query
 from mutirao.model.definition import DEFAULT_FIRING_LIMIT, Definition, Ends
 from mutirao.model.dependency import AllOf, AnyOf, Dependency, Term
 from mutirao.model.offer import Offer, Policy, PolicyKind, WorkKind
+from mutirao.model.recovery import OnFailure, Recovery
 from mutirao.model.task import DEFAULT_BACKOFF, Fires, Limit, Task
 from mutirao.model.validation import MAX_DEPTH
 from mutirao.model.value import ENCODER, decode_value, misfit, to_json
@@ -82,6 +83,13 @@ class _Task(msgspec.Struct, forbid_unknown_fields=True):
     outputs: tuple[str, ...] | None = None
     model: str | None = None
     task_class: str | None = None
+    time_to_wait: float | None = None
+    on_failure: OnFailure = "block"
+    force: bool = False
+    contingency: str | None = None
+    compensation: str | None = None
+    critical: bool = False
+    safe_point: bool = False
 
 
 class _Flow(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,6 +103,7 @@ class _Flow(msgspec.Struct, forbid_unknown_fields=True):
     tasks: list[_Task] = []
 
 
+_NO_RECOVERY = Recovery()
 _decoder = msgspec.json.Decoder(_Flow)
 
 
@@ -178,6 +187,8 @@ def _task_document(task: Task) -> Document:
         **_time_and_limit(task),
         **only_said(task, "application", "child", "inputs", "outputs", "model", "task_class"),
         **({} if task.offer is None else {"offer": _offer_document(task.offer)}),
+        **({} if task.time_to_wait is None else {"time_to_wait": seconds(task.time_to_wait)}),
+        **{name: value for name, value in asdict(task.recovery).items() if value != getattr(_NO_RECOVERY, name)},
     }
 
 
@@ -214,6 +225,8 @@ def _task(given: _Task) -> Task:
     fields["backoff"] = duration(given.backoff)
     fields["limit"] = None if given.limit is None else Limit(**msgspec.structs.asdict(given.limit))
     fields["offer"] = None if given.offer is None else _offer(given.offer)
+    fields["time_to_wait"] = None if given.time_to_wait is None else duration(given.time_to_wait)
+    fields["recovery"] = Recovery(**{name: fields.pop(name) for name in asdict(_NO_RECOVERY)})
     return Task(**fields)
 
 

@@ -59,11 +59,15 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Whichever of two flows' instances comes first does each of these pairs of tasks first."""
+    """Whichever of two flows' instances comes first does each of these pairs of tasks first.
+
+    With `on`, only instances whose values of that attribute are equal are ordered.
+    """
 
     first: str
     second: str
     pairs: tuple[tuple[str, str], ...]
+    on: str | None = None
 
     def __post_init__(self) -> None:
         check_ordering(self)
@@ -84,6 +88,7 @@ class Inventory:
     """What an engine has in place, by name: of each flow its tasks, and the flows that it runs as children."""
 
     roles: Collection[str] = ()
+    classes: Collection[str] = ()
     models: Mapping[str, TaskModel] = field(default_factory=dict)
     applications: Mapping[str, Application] = field(default_factory=dict)
     tasks: Mapping[str, Collection[str]] = field(default_factory=dict)

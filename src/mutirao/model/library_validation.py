@@ -54,7 +54,8 @@ def check_application(application: Application) -> None:
 
 def check_ordering(ordering: Ordering) -> None:
     place = f"ordering {quote(ordering.first)}: {quote(ordering.second)}"
-    for name in (ordering.first, ordering.second, *(task for pair in ordering.pairs for task in pair)):
+    on = () if ordering.on is None else (ordering.on,)
+    for name in (ordering.first, ordering.second, *(task for pair in ordering.pairs for task in pair), *on):
         check_name(f"{place}, {quote(name)}", name)
     if not ordering.pairs:
         raise FlowError("flow_invalid", f"{place}: it has no pair of tasks")

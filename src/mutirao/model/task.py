@@ -6,6 +6,7 @@ from typing import Literal, cast
 
 from mutirao.model.dependency import Dependency
 from mutirao.model.offer import Offer
+from mutirao.model.recovery import Recovery
 
 DEFAULT_BACKOFF = timedelta(milliseconds=100)
 MAX_BACKOFF = timedelta(minutes=5)
@@ -42,6 +43,10 @@ class Task:
     Who does a job: a worker that has the task's function; a worker that may run its `application`; people, if it has an
     `offer`; or an instance of the flow `child`, which starts with the `inputs` and gives back the `outputs`. None there
     means the whole state.
+
+    A task with neither `when` nor `depends` stands by: another one names it in its `recovery`. With `time_to_wait` it
+    starts so long after the first of those it depends on has started, though they have not ended. Jobs whose classes
+    conflict exclude each other.
     """
 
     name: str
@@ -65,7 +70,9 @@ class Task:
     outputs: tuple[str, ...] | None = None
     model: str | None = None  # the task model that it was made from
     task_class: str | None = None
+    time_to_wait: timedelta | None = None
+    recovery: Recovery = field(default_factory=Recovery)
 
     def __post_init__(self) -> None:
         if self.fires is None:
-            object.__setattr__(self, "fires", "each" if self.depends is None and not self.by_clock else "once")
+            object.__setattr__(self, "fires", "each" if self.when is not None and not self.by_clock else "once")

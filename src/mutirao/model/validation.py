@@ -26,6 +26,7 @@ from mutirao.model.check import (
 from mutirao.model.dependency import TASK_STATES, AllOf, AnyOf, Dependency, Term, walk
 from mutirao.model.name import check_attribute_name, check_flow_name, check_name, quote, suggest
 from mutirao.model.query import read_expression
+from mutirao.model.recovery_validation import check_contingencies, check_recovery, standing_by
 from mutirao.model.task import MAX_BACKOFF, MAX_RATE, Fires, Limit, Task
 from mutirao.model.value import misfit, normal
 from mutirao.model.work_validation import check_label, check_work
@@ -47,10 +48,14 @@ def check_flow(flow: Definition) -> None:
     check_text(place, "description", flow.description)
     check_label(place, "creator", flow.creator)
     check_unique(place, "task", [task.name for task in flow.tasks])
-    names = {task.name for task in flow.tasks}
+    tasks = {task.name: task for task in flow.tasks}
+    names = set(tasks)
+    standing = standing_by(tasks)
+    check_contingencies(place, tasks)
     for task in flow.tasks:
         task_place = f'{place}, task "{task.name}"'
-        _check_task(task_place, task, names)
+        _check_task(task_place, task, names, stands_by=task.name in standing)
+        check_recovery(task_place, task, tasks, standing)
         _check_wait(task_place, task, flow.attributes)
         if task.limit is not None:
             _check_limit(task_place, task.limit, flow.attributes)
@@ -97,9 +102,10 @@ def _check_source(place: str, attribute: Attribute, names: Collection[str]) -> N
             raise FlowError("flow_invalid", f"{place}: only a file has a filename, and it is of type {attribute.type}")
 
 
-def _check_task(place: str, task: Task, tasks: Collection[str]) -> None:
+def _check_task(place: str, task: Task, tasks: Collection[str], *, stands_by: bool) -> None:
     check_name(place, task.name)
-    _check_start(place, task, tasks)
+    if not (stands_by and task.when is None and task.depends is None):
+        _check_start(place, task, tasks)
     check_choice(place, "fires", task.fires, get_args(Fires))
     check_span(place, "timeout", task.timeout)
     check_duration(place, "backoff", task.backoff, most=MAX_BACKOFF)
@@ -144,7 +150,7 @@ def _check_limit(place: str, limit: Limit, attributes: Iterable[Attribute]) -> N
 
 def _check_start(place: str, task: Task, tasks: Collection[str]) -> None:
     if (task.when is None) == (task.depends is None):
-        given = "neither" if task.when is None else "both"
+        given = "neither, and no task names it as its contingency or compensation" if task.when is None else "both"
         raise FlowError("flow_invalid", f"{place}: a task has either when or depends: got {given}")
     if task.depends is None:
         check_condition(place, "when", task.when)

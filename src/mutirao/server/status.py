@@ -16,13 +16,13 @@ from mutirao.errors import FlowError, MutiraoError, OperatorError, TooManyAttemp
 _BY_STATUS: dict[int, str] = {
     401: "not_signed_in wrong_credentials",
     403: "forbidden person_disabled csrf_missing wrong_origin",
-    404: """unknown_application unknown_batch unknown_comment unknown_database unknown_file unknown_filter unknown_flow unknown_instance unknown_job unknown_model
+    404: """unknown_application unknown_batch unknown_class unknown_comment unknown_database unknown_file unknown_filter unknown_flow unknown_instance unknown_job unknown_model
             unknown_ordering unknown_path unknown_person unknown_role unknown_schedule unknown_session unknown_token
             unknown_message unknown_setting unknown_upload unknown_version unknown_webhook""",
     405: "wrong_method",
-    409: """changed_meanwhile definition_busy filter_exists final_blocked flow_exists flow_live flow_pinned in_use instance_busy instance_cancelled
+    409: """changed_meanwhile class_held critical_task definition_busy filter_exists final_blocked flow_exists flow_live flow_pinned in_use instance_busy instance_cancelled
             instance_closed instance_suspended item_finished item_moved item_not_held item_not_ready item_taken
-            job_not_failed job_running key_under_way not_received query_failed last_administrator lease_lost name_taken not_an_exception not_disconnected not_suspended
+            instance_undoing job_not_failed job_pending job_running task_not_done task_not_started unknown_safe_point key_under_way not_received query_failed last_administrator lease_lost name_taken not_an_exception not_disconnected not_suspended
             role_used shown_once too_many try_again upload_incomplete""",
     413: "file_too_large pdl_too_large too_large",
     422: """attempt_missing attribute_reserved child_circle condition_failed condition_refused condition_syntax

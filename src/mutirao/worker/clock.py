@@ -19,6 +19,8 @@ _DUTIES = (
     "leases",
     "versions",
     "waits",
+    "alarms",
+    "gates",
     "limits",
     "batches",
     "workers",

@@ -1,4 +1,4 @@
-"""What became of failed attempts: tried again, or given up. It is the database that knows, and it is asked aside.
+"""What became of failed attempts: tried again, given up, or seen to by the flow. It is the database that knows, and it is asked aside.
 
 The rules are in SQL, and may change while we work. To have every turn answer this would cost those who do not fail. So
 failures are gathered for a moment and asked for in one go; they are in the log and in the metrics a little later.
@@ -19,6 +19,13 @@ from mutirao.language.handler import Handler
 from mutirao.worker.observer import Observer
 
 log = logging.getLogger(__name__)
+
+# Of a failure for good that the flow sees to.
+_SEEN_TO = {
+    "replaced": "its contingency takes its place",
+    "released": "what depends on it goes on",
+    "rolled_back": "its instance is rolled back",
+}
 
 _GATHER_SECONDS = 0.2
 _MOST_AT_ONCE = 1_000
@@ -100,6 +107,8 @@ class Fates:
                 log.error(
                     "job %s failed for good, try %s was its last: %s", done.job, done.failures + 1, said, extra=extra
                 )
+            case "replaced" | "released" | "rolled_back":
+                log.info("job %s failed for good, and %s: %s", done.job, _SEEN_TO[fate], said, extra=extra)
             case "retried":
                 log.info("job %s failed, try %s, to be tried again: %s", done.job, done.failures + 1, said, extra=extra)
             case _:

@@ -161,12 +161,12 @@ def test_a_task_runs_another_flow() -> None:
 
 def test_what_else_a_task_may_say() -> None:
     found = task(
-        "WAIT Due; BY_CLOCK; LIMIT 5 AT_ONCE, 2.5 PER_SECOND, 1 PER Customer; BACKOFF 3 SECONDS; ENABLED FALSE; TASK_CLASS Stock;",
+        "WAIT Due; BY_CLOCK; LIMIT 5 AT_ONCE, 2.5 PER_SECOND, 1 PER Customer; BACKOFF 3 SECONDS; ENABLED FALSE;",
         attributes="DATE Due; STRING Customer;",
     )
     assert (found.wait, found.by_clock, found.backoff, found.enabled) == ("due", True, timedelta(seconds=3), False)
     assert found.limit == Limit(at_once=5, per_second=2.5, per="customer", each=1)
-    assert found.task_class == "Stock"
+    assert task("TASK_CLASS Stock;").task_class == "Stock"
     assert task("TRANSACTIONAL;").transactional
 
 

@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 
+import pytest
 from flow_strategies import bundles, patient
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,3 +79,11 @@ def test_garbage_is_refused_or_read(text: str) -> None:
     with suppress(FlowError):
         once = format_text(Source("x", text))
         assert format_text(Source("x", once)) == once
+
+
+@pytest.mark.parametrize("name", ["none", "critical"])
+def test_a_compensation_that_is_called_like_a_word_of_the_clause_stays_a_task(name: str) -> None:
+    text = f'WORKFLOW Trip {{\n    TASK book {{ DEPENDS; COMPENSATION "{name}"; }}\n    TASK {name} {{ }}\n}}\n'
+    bundle = meaning(text)
+    assert bundle.flows[0].tasks[0].recovery.compensation == name
+    assert meaning(to_pdl(bundle)) == bundle

@@ -114,7 +114,8 @@ CREATE TYPE mutirao.entry AS (
 	failures integer,
 	change jsonb,
 	error jsonb,
-	writer text
+	writer text,
+	undoes bigint
 );
 
 COMMENT ON TYPE mutirao.entry IS 'One job that is being finished; k: it is the k-th of its instance in this call, and goes in round k.';
@@ -417,6 +418,14 @@ CREATE TABLE mutirao.role (
 
 COMMENT ON COLUMN mutirao.role.removed_at IS 'It was removed, but old versions of flows speak of it. Adding one of its name brings it back.';
 
+CREATE TABLE mutirao.alarm (
+    instance bigint NOT NULL,
+    task integer NOT NULL,
+    due_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.alarm IS 'Tasks that start when this time has come, whether or not what they wait for has ended.';
+
 CREATE TABLE mutirao.application (
     name text NOT NULL,
     filename text NOT NULL,
@@ -473,7 +482,7 @@ CREATE TABLE mutirao.instance (
     firings integer DEFAULT 0 NOT NULL,
     priority integer DEFAULT 0 NOT NULL,
     started_at timestamp with time zone NOT NULL,
-    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text]))),
+    CONSTRAINT instance_hold_check CHECK ((hold = ANY (ARRAY['suspended'::text, 'cancelled'::text, 'delayed'::text, 'undoing'::text]))),
     CONSTRAINT instance_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
     CONSTRAINT instance_reasons_check CHECK ((reasons <> '[]'::jsonb))
 )
@@ -532,8 +541,17 @@ CREATE TABLE mutirao.job (
     alert_at timestamp with time zone,
     size bigint,
     allowed interval,
+    undoes bigint,
+    class integer,
+    ordered boolean,
+    gate text,
+    gate_at timestamp with time zone,
+    waits_for bigint,
     CONSTRAINT job_check CHECK (((status = 'running'::mutirao.job_status) = (lease_until IS NOT NULL))),
-    CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL)))
+    CONSTRAINT job_check1 CHECK (((status = 'waiting'::mutirao.job_status) = (due_at IS NOT NULL))),
+    CONSTRAINT job_gate_check CHECK ((gate = ANY (ARRAY['waits'::text, 'holds'::text]))),
+    CONSTRAINT job_gate_left CHECK (((gate IS DISTINCT FROM 'holds'::text) OR (status = ANY (ARRAY['ready'::mutirao.job_status, 'running'::mutirao.job_status, 'waiting'::mutirao.job_status])))),
+    CONSTRAINT job_gate_passed CHECK (((role IS NOT NULL) OR ((class IS NULL) AND (ordered IS NOT TRUE)) OR (status <> ALL (ARRAY['ready'::mutirao.job_status, 'running'::mutirao.job_status])) OR (NOT (gate IS DISTINCT FROM 'holds'::text))))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000');
 
@@ -566,6 +584,14 @@ COMMENT ON COLUMN mutirao.job.alert_at IS 'Of a work item: when a clock has some
 COMMENT ON COLUMN mutirao.job.size IS 'Of a work item: the bytes of its data and of its application.';
 
 COMMENT ON COLUMN mutirao.job.allowed IS 'Of a work item with a deadline: how long it was given for, from when it was ready or its deadline was moved.';
+
+COMMENT ON COLUMN mutirao.job.undoes IS 'Of a compensation: the row of the trace by which the job ended that it undoes.';
+
+COMMENT ON COLUMN mutirao.job.gate IS 'waits: it is synchronizing, that is waiting without a time to come. holds: its class, and its place in the order; if it is still waiting, a clock makes it ready, since somebody waits for that. Kept by a trigger, so that nothing gets by.';
+
+COMMENT ON COLUMN mutirao.job.gate_at IS 'Whose turn it is: when it fired, and a minute earlier for each point of its priority.';
+
+COMMENT ON COLUMN mutirao.job.waits_for IS 'Of a job that waits: the instance that goes first by an ordering; null: it waits for its class, or has not been looked at.';
 
 CREATE TABLE mutirao.rule (
     version integer NOT NULL,
@@ -602,18 +628,31 @@ CREATE TABLE mutirao.rule (
     child text,
     model text,
     class text,
+    on_failure text DEFAULT 'block'::text NOT NULL,
+    force boolean DEFAULT false NOT NULL,
+    contingency integer,
+    compensation integer,
+    critical boolean DEFAULT false NOT NULL,
+    safe_point boolean DEFAULT false NOT NULL,
+    time_to_wait interval,
+    stands_by text,
+    class_id integer,
+    ordered boolean DEFAULT false NOT NULL,
     CONSTRAINT rule_at_once_check CHECK ((at_once > 0)),
     CONSTRAINT rule_backoff_check CHECK ((backoff >= '00:00:00'::interval)),
-    CONSTRAINT rule_check CHECK (((condition IS NULL) <> (depends IS NULL))),
+    CONSTRAINT rule_check CHECK (((condition IS NULL) <> ((depends IS NULL) AND (stands_by IS NULL)))),
     CONSTRAINT rule_check1 CHECK (((NOT by_clock) OR (wait IS NOT NULL))),
     CONSTRAINT rule_check2 CHECK (((per IS NULL) = (each IS NULL))),
     CONSTRAINT rule_check3 CHECK (((role IS NULL) = (offer IS NULL))),
     CONSTRAINT rule_deadline_check CHECK ((deadline > '00:00:00'::interval)),
     CONSTRAINT rule_each_check CHECK ((each > 0)),
     CONSTRAINT rule_fires_check CHECK ((fires = ANY (ARRAY['each'::text, 'once'::text]))),
+    CONSTRAINT rule_on_failure_check CHECK ((on_failure = ANY (ARRAY['block'::text, 'release'::text, 'roll_back'::text, 'safe_point'::text]))),
     CONSTRAINT rule_per_second_check CHECK (((per_second > (0)::double precision) AND (per_second <= (1000000)::double precision))),
     CONSTRAINT rule_priority_check CHECK (((priority >= '-1000000'::integer) AND (priority <= 1000000))),
     CONSTRAINT rule_retries_check CHECK ((retries >= 0)),
+    CONSTRAINT rule_stands_by_check CHECK ((stands_by = ANY (ARRAY['contingency'::text, 'compensation'::text]))),
+    CONSTRAINT rule_time_to_wait_check CHECK ((time_to_wait > '00:00:00'::interval)),
     CONSTRAINT rule_timeout_check CHECK ((timeout > '00:00:00'::interval))
 );
 
@@ -646,6 +685,54 @@ COMMENT ON COLUMN mutirao.rule.inputs IS 'The attributes that whoever does it is
 COMMENT ON COLUMN mutirao.rule.outputs IS 'The attributes that whoever does it may write; null: all.';
 
 COMMENT ON COLUMN mutirao.rule.child IS 'A job of it starts an instance of this flow, and ends when that does.';
+
+COMMENT ON COLUMN mutirao.rule.class IS 'What its author calls the class of its jobs; class_id: the one that there is.';
+
+COMMENT ON COLUMN mutirao.rule.on_failure IS 'When a job of it has failed for good. block: what depends on it. release: whoever waits for it. roll_back: the whole instance. safe_point: back to the last one before it.';
+
+COMMENT ON COLUMN mutirao.rule.force IS 'It is tried until it succeeds.';
+
+COMMENT ON COLUMN mutirao.rule.contingency IS 'The task that takes its place when it has failed for good: whoever waits for it waits for that one.';
+
+COMMENT ON COLUMN mutirao.rule.compensation IS 'The task that undoes it.';
+
+COMMENT ON COLUMN mutirao.rule.critical IS 'It cannot be undone: nothing is rolled back across it.';
+
+COMMENT ON COLUMN mutirao.rule.safe_point IS 'A partial rollback stops where it has ended.';
+
+COMMENT ON COLUMN mutirao.rule.time_to_wait IS 'So long after the first of those it depends on has started, it starts though they have not ended.';
+
+COMMENT ON COLUMN mutirao.rule.stands_by IS 'It has no condition of its own: it starts in the place of another task that failed, or to undo one.';
+
+COMMENT ON COLUMN mutirao.rule.ordered IS 'An ordering lists it.';
+
+CREATE TABLE mutirao.child (
+    job bigint NOT NULL,
+    parent bigint NOT NULL,
+    task integer NOT NULL,
+    instance bigint,
+    status mutirao.instance_status,
+    wants text,
+    rests boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone,
+    in_charge integer,
+    undone_by bigint,
+    CONSTRAINT child_wants_check CHECK ((wants = ANY (ARRAY['cancel'::text, 'suspend'::text, 'resume'::text, 'undo'::text])))
+);
+
+COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
+
+COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
+
+COMMENT ON COLUMN mutirao.child.wants IS 'What is done to the parent, and has still to be done to the child.';
+
+COMMENT ON COLUMN mutirao.child.rests IS 'It was interrupted because its parent was, and goes on with it.';
+
+COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
+
+COMMENT ON COLUMN mutirao.child.in_charge IS 'Whom the parent was handed over to, and who has still to be put in charge of the child.';
+
+COMMENT ON COLUMN mutirao.child.undone_by IS 'The job of the parent that waits for the child to be undone.';
 
 CREATE TABLE mutirao.schedule (
     name text NOT NULL,
@@ -835,31 +922,6 @@ COMMENT ON COLUMN mutirao.retention.action IS 'drop: gone when due. export: gone
 
 COMMENT ON COLUMN mutirao.retention.due_at IS 'Before this time nothing falls due.';
 
-CREATE TABLE mutirao.child (
-    job bigint NOT NULL,
-    parent bigint NOT NULL,
-    task integer NOT NULL,
-    instance bigint,
-    status mutirao.instance_status,
-    wants text,
-    rests boolean DEFAULT false NOT NULL,
-    due_at timestamp with time zone,
-    in_charge integer,
-    CONSTRAINT child_wants_check CHECK ((wants = ANY (ARRAY['cancel'::text, 'suspend'::text, 'resume'::text])))
-);
-
-COMMENT ON TABLE mutirao.child IS 'Jobs that another instance does. A clock starts it, and ends the job when it has ended; the row stays, to tell whose child it was.';
-
-COMMENT ON COLUMN mutirao.child.status IS 'How the instance ended; null: it has not.';
-
-COMMENT ON COLUMN mutirao.child.wants IS 'What is done to the parent, and has still to be done to the child.';
-
-COMMENT ON COLUMN mutirao.child.rests IS 'It was interrupted because its parent was, and goes on with it.';
-
-COMMENT ON COLUMN mutirao.child.due_at IS 'When a clock has something to do: to start it, to steer it as its parent was, or to end the job. Null: nothing.';
-
-COMMENT ON COLUMN mutirao.child.in_charge IS 'Whom the parent was handed over to, and who has still to be put in charge of the child.';
-
 CREATE TABLE mutirao.version (
     id integer NOT NULL,
     flow integer NOT NULL,
@@ -880,6 +942,9 @@ CREATE TABLE mutirao.version (
     defaults jsonb DEFAULT '{}'::jsonb NOT NULL,
     waits integer[] DEFAULT '{}'::integer[] NOT NULL,
     gone integer[] DEFAULT '{}'::integer[] NOT NULL,
+    standing integer[] DEFAULT '{}'::integer[] NOT NULL,
+    alarming integer[] DEFAULT '{}'::integer[] NOT NULL,
+    gated integer[] DEFAULT '{}'::integer[] NOT NULL,
     CONSTRAINT version_ends_check CHECK ((ends = ANY (ARRAY['final'::text, 'quiet'::text]))),
     CONSTRAINT version_firing_limit_check CHECK ((firing_limit > 0))
 );
@@ -899,6 +964,12 @@ COMMENT ON COLUMN mutirao.version.once IS 'Tasks that fire once.';
 COMMENT ON COLUMN mutirao.version.waits IS 'Tasks that wait for a time in the state.';
 
 COMMENT ON COLUMN mutirao.version.gone IS 'Tasks of the flow that this version does not have, or has disabled: their jobs are removed unless a worker has them.';
+
+COMMENT ON COLUMN mutirao.version.standing IS 'Tasks whose failure is not simply one: they have a contingency, are one, or release what depends on them.';
+
+COMMENT ON COLUMN mutirao.version.alarming IS 'Tasks that wait no longer than so long.';
+
+COMMENT ON COLUMN mutirao.version.gated IS 'Tasks that are ordered, or whose class excludes others: their jobs are not ready as soon as they fire. A work item is: whoever selects it must pass.';
 
 CREATE TABLE mutirao.setting (
     name text NOT NULL,
@@ -942,6 +1013,20 @@ CREATE TABLE mutirao.export (
 
 COMMENT ON TABLE mutirao.export IS 'Every file that finished instances were exported to. One without written_at was begun and may be half there.';
 
+CREATE TABLE mutirao.order_wait (
+    job bigint NOT NULL,
+    instance bigint NOT NULL,
+    ordering integer NOT NULL,
+    pair integer NOT NULL,
+    side integer NOT NULL,
+    key text NOT NULL,
+    stamp bigint NOT NULL
+);
+
+COMMENT ON TABLE mutirao.order_wait IS 'Jobs that wait because others owe their counterpart. All of a side wait for the same: so when something is done, only those are looked at that may go.';
+
+COMMENT ON COLUMN mutirao.order_wait.stamp IS 'That of their instance; the highest number there is: it has none, and waits for whoever has one.';
+
 CREATE TABLE mutirao.barred (
     person integer NOT NULL,
     job bigint NOT NULL
@@ -958,6 +1043,41 @@ CREATE TABLE mutirao.charge (
 
 COMMENT ON TABLE mutirao.charge IS 'The person in charge of an instance, and the policies that were chosen for its tasks when it was created. It outlives the instance''s end.';
 
+CREATE TABLE mutirao.class (
+    id integer NOT NULL,
+    name text NOT NULL,
+    description text,
+    conflicts integer[] DEFAULT '{}'::integer[] NOT NULL,
+    is_dropped boolean DEFAULT false NOT NULL,
+    made_by text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT class_dropped_excludes_nobody CHECK (((NOT is_dropped) OR (conflicts = '{}'::integer[]))),
+    CONSTRAINT class_name_check CHECK (((name <> ''::text) AND (length(name) <= 100)))
+);
+
+COMMENT ON TABLE mutirao.class IS 'A synchronisation class: of two jobs whose classes conflict, one waits for the other.';
+
+COMMENT ON COLUMN mutirao.class.conflicts IS 'The classes it conflicts with, in both of them; its own number: its jobs exclude each other.';
+
+COMMENT ON COLUMN mutirao.class.is_dropped IS 'Jobs and tasks still have it, and it excludes nobody; one that is made by the same name is the same.';
+
+CREATE TABLE mutirao.delayed (
+    instance bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
+
+CREATE TABLE mutirao.undoing (
+    instance bigint NOT NULL,
+    since bigint NOT NULL,
+    begun_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.undoing IS 'Instances that are being rolled back.';
+
+COMMENT ON COLUMN mutirao.undoing.since IS 'The row of the trace by which the safe-point ended: what follows it is undone. 0: everything.';
+
 CREATE TABLE mutirao.invited (
     person integer NOT NULL,
     job bigint NOT NULL,
@@ -967,6 +1087,29 @@ CREATE TABLE mutirao.invited (
 COMMENT ON TABLE mutirao.invited IS 'Work items that somebody put into this person''s list as well.';
 
 COMMENT ON COLUMN mutirao.invited.regardless IS 'By an administrator, who knew that a policy excludes them.';
+
+CREATE TABLE mutirao.trace (
+    instance bigint NOT NULL,
+    id bigint NOT NULL,
+    flow integer NOT NULL,
+    version integer NOT NULL,
+    kind text NOT NULL,
+    job bigint,
+    task integer,
+    attempt bigint,
+    cause bigint,
+    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
+    status mutirao.instance_status NOT NULL,
+    state jsonb,
+    writer text NOT NULL,
+    note jsonb,
+    at timestamp with time zone NOT NULL
+)
+WITH (toast_tuple_target='8160');
+
+COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
+
+COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
 
 CREATE TABLE mutirao_secret.session (
     id bigint NOT NULL,
@@ -997,29 +1140,6 @@ COMMENT ON COLUMN mutirao_secret.answer.body IS 'SHA-256 of what was asked.';
 
 COMMENT ON COLUMN mutirao_secret.answer.content IS 'Null: it held a secret that is shown once, or it was erased.';
 
-CREATE TABLE mutirao.trace (
-    instance bigint NOT NULL,
-    id bigint NOT NULL,
-    flow integer NOT NULL,
-    version integer NOT NULL,
-    kind text NOT NULL,
-    job bigint,
-    task integer,
-    attempt bigint,
-    cause bigint,
-    fired integer[] DEFAULT '{}'::integer[] NOT NULL,
-    status mutirao.instance_status NOT NULL,
-    state jsonb,
-    writer text NOT NULL,
-    note jsonb,
-    at timestamp with time zone NOT NULL
-)
-WITH (toast_tuple_target='8160');
-
-COMMENT ON TABLE mutirao.trace IS 'What happened, append-only. A row with a state is a write; one without tells of something that wrote none (a retry, a refusal).';
-
-COMMENT ON COLUMN mutirao.trace.cause IS 'The write that fired the job that wrote this.';
-
 CREATE TABLE mutirao.task_model (
     name text NOT NULL,
     document jsonb NOT NULL,
@@ -1039,12 +1159,16 @@ CREATE TABLE mutirao.ordering (
     pairs jsonb NOT NULL,
     source text,
     made_by text NOT NULL,
-    made_at timestamp with time zone NOT NULL
+    made_at timestamp with time zone NOT NULL,
+    id integer NOT NULL,
+    attribute text
 );
 
 COMMENT ON TABLE mutirao.ordering IS 'The relative order of two flows: whichever instance comes first does each of these pairs of tasks first.';
 
 COMMENT ON COLUMN mutirao.ordering.pairs IS 'A list of [task of the first, task of the second].';
+
+COMMENT ON COLUMN mutirao.ordering.attribute IS 'Only instances whose values of it are equal are ordered; null: all.';
 
 CREATE TABLE mutirao.exported (
     flow integer NOT NULL,
@@ -1214,6 +1338,36 @@ CREATE TABLE mutirao.callable (
 
 COMMENT ON TABLE mutirao.callable IS 'The least level that may call each public function.';
 
+ALTER TABLE mutirao.class ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.class_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE mutirao.class_trace (
+    id bigint NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    conflicts text[],
+    writer text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT class_trace_kind_check CHECK ((kind = ANY (ARRAY['put'::text, 'drop'::text])))
+);
+
+COMMENT ON TABLE mutirao.class_trace IS 'Who made, changed and dropped classes, and what they conflicted with then.';
+
+ALTER TABLE mutirao.class_trace ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.class_trace_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE mutirao.comment (
     id bigint NOT NULL,
     instance bigint NOT NULL,
@@ -1250,13 +1404,6 @@ CREATE TABLE mutirao.condition_hint (
 );
 
 COMMENT ON TABLE mutirao.condition_hint IS 'What to say instead of "not allowed": a LIKE pattern of a refused word, operator or (in capitals) node, and what would be right. It refuses nothing by itself.';
-
-CREATE TABLE mutirao.delayed (
-    instance bigint NOT NULL,
-    due_at timestamp with time zone NOT NULL
-);
-
-COMMENT ON TABLE mutirao.delayed IS 'Instances that start later. A row stays while its instance is suspended, so that one resumed too early still waits.';
 
 ALTER TABLE mutirao.delivery ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.delivery_id_seq
@@ -1370,6 +1517,46 @@ CREATE TABLE mutirao.migration (
 );
 
 COMMENT ON TABLE mutirao.migration IS 'What the migrator has applied; the checksum is the SHA-256 of the file.';
+
+CREATE TABLE mutirao.order_left (
+    ordering integer NOT NULL,
+    pair integer NOT NULL,
+    side integer NOT NULL,
+    key text NOT NULL
+);
+
+COMMENT ON TABLE mutirao.order_left IS 'What is not owed any more, and more jobs waited for it than are looked at at once, or somebody held them: a clock goes on.';
+
+ALTER TABLE mutirao.ordering ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME mutirao.ordering_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE mutirao.ordering_task (
+    ordering integer NOT NULL,
+    pair integer NOT NULL,
+    side integer NOT NULL,
+    task integer NOT NULL,
+    CONSTRAINT ordering_task_side_check CHECK ((side = ANY (ARRAY[1, 2])))
+);
+
+COMMENT ON TABLE mutirao.ordering_task IS 'The tasks that an ordering lists.';
+
+CREATE TABLE mutirao.owed (
+    ordering integer NOT NULL,
+    pair integer NOT NULL,
+    side integer NOT NULL,
+    key text NOT NULL,
+    stamp bigint NOT NULL,
+    instance bigint NOT NULL,
+    task integer NOT NULL
+);
+
+COMMENT ON TABLE mutirao.owed IS 'What stamped instances have still to do: whoever has a later stamp waits with the other task of the pair.';
 
 CREATE TABLE mutirao.pace (
     single boolean DEFAULT true NOT NULL,
@@ -1501,6 +1688,25 @@ CREATE TABLE mutirao.stale_view (
 
 COMMENT ON TABLE mutirao.stale_view IS 'Versions whose wed_flow could not be made when they were, because somebody was reading it: the clock makes it.';
 
+CREATE SEQUENCE mutirao.stamp_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE mutirao.stamp (
+    ordering integer NOT NULL,
+    instance bigint NOT NULL,
+    key text NOT NULL,
+    stamp bigint DEFAULT nextval('mutirao.stamp_number'::regclass) NOT NULL,
+    changes integer DEFAULT 0 NOT NULL
+);
+
+COMMENT ON TABLE mutirao.stamp IS 'Open instances that have started a task which an ordering lists, in that order.';
+
+COMMENT ON COLUMN mutirao.stamp.changes IS 'Counted up by whatever may change what its instance owes; when it has closed, the row goes.';
+
 CREATE TABLE mutirao.stray (
     job bigint NOT NULL,
     instance bigint NOT NULL
@@ -1532,6 +1738,14 @@ ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE mutirao.wait_circle (
+    job bigint NOT NULL,
+    instance bigint NOT NULL,
+    looked_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE mutirao.wait_circle IS 'Jobs that wait for others which wait for them, or may come to: a clock looks again whether these can still go on.';
 
 ALTER TABLE mutirao.webhook ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.webhook_id_seq
@@ -1601,6 +1815,9 @@ CREATE TABLE mutirao_secret.webhook (
 
 COMMENT ON COLUMN mutirao_secret.webhook.secret IS 'The key of the signatures.';
 
+ALTER TABLE ONLY mutirao.alarm
+    ADD CONSTRAINT alarm_pkey PRIMARY KEY (instance, task);
+
 ALTER TABLE ONLY mutirao.application
     ADD CONSTRAINT application_pkey PRIMARY KEY (name);
 
@@ -1633,6 +1850,15 @@ ALTER TABLE ONLY mutirao.child
 
 ALTER TABLE ONLY mutirao.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (file, number);
+
+ALTER TABLE ONLY mutirao.class
+    ADD CONSTRAINT class_name_key UNIQUE (name);
+
+ALTER TABLE ONLY mutirao.class
+    ADD CONSTRAINT class_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.class_trace
+    ADD CONSTRAINT class_trace_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY mutirao.closed
     ADD CONSTRAINT closed_pkey PRIMARY KEY (id);
@@ -1712,8 +1938,23 @@ ALTER TABLE ONLY mutirao.message
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY mutirao.order_left
+    ADD CONSTRAINT order_left_pkey PRIMARY KEY (ordering, pair, side, key);
+
+ALTER TABLE ONLY mutirao.order_wait
+    ADD CONSTRAINT order_wait_pkey PRIMARY KEY (job);
+
+ALTER TABLE ONLY mutirao.ordering
+    ADD CONSTRAINT ordering_id_key UNIQUE (id);
+
 ALTER TABLE ONLY mutirao.ordering
     ADD CONSTRAINT ordering_pkey PRIMARY KEY (first, second);
+
+ALTER TABLE ONLY mutirao.ordering_task
+    ADD CONSTRAINT ordering_task_pkey PRIMARY KEY (ordering, pair, side);
+
+ALTER TABLE ONLY mutirao.owed
+    ADD CONSTRAINT owed_pkey PRIMARY KEY (ordering, pair, side, key, stamp, instance);
 
 ALTER TABLE ONLY mutirao.pace
     ADD CONSTRAINT pace_pkey PRIMARY KEY (single);
@@ -1781,6 +2022,9 @@ ALTER TABLE ONLY mutirao.setting
 ALTER TABLE ONLY mutirao.stale_view
     ADD CONSTRAINT stale_view_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY mutirao.stamp
+    ADD CONSTRAINT stamp_pkey PRIMARY KEY (instance, ordering);
+
 ALTER TABLE ONLY mutirao.stray
     ADD CONSTRAINT stray_pkey PRIMARY KEY (job);
 
@@ -1799,6 +2043,9 @@ ALTER TABLE ONLY mutirao.throttle
 ALTER TABLE ONLY mutirao.trace
     ADD CONSTRAINT trace_pkey PRIMARY KEY (instance, id);
 
+ALTER TABLE ONLY mutirao.undoing
+    ADD CONSTRAINT undoing_pkey PRIMARY KEY (instance);
+
 ALTER TABLE ONLY mutirao.upload
     ADD CONSTRAINT upload_pkey PRIMARY KEY (id);
 
@@ -1807,6 +2054,9 @@ ALTER TABLE ONLY mutirao.version
 
 ALTER TABLE ONLY mutirao.version
     ADD CONSTRAINT version_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY mutirao.wait_circle
+    ADD CONSTRAINT wait_circle_pkey PRIMARY KEY (job);
 
 ALTER TABLE ONLY mutirao.webhook
     ADD CONSTRAINT webhook_pkey PRIMARY KEY (id);
@@ -1844,6 +2094,8 @@ ALTER TABLE ONLY mutirao_secret.token
 ALTER TABLE ONLY mutirao_secret.webhook
     ADD CONSTRAINT webhook_pkey PRIMARY KEY (id);
 
+CREATE INDEX alarm_due ON mutirao.alarm USING btree (due_at);
+
 CREATE INDEX attachment_instance ON mutirao.attachment USING btree (instance);
 
 CREATE INDEX barred_job ON mutirao.barred USING btree (job);
@@ -1855,6 +2107,8 @@ CREATE INDEX charge_person ON mutirao.charge USING btree (person, ended, instanc
 CREATE INDEX child_due ON mutirao.child USING btree (due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX child_parent ON mutirao.child USING btree (parent);
+
+CREATE INDEX child_undone_by ON mutirao.child USING btree (undone_by) WHERE (undone_by IS NOT NULL);
 
 CREATE INDEX closed_age ON mutirao.closed USING btree (flow, status, closed_at);
 
@@ -1900,7 +2154,15 @@ CREATE INDEX item_size ON mutirao.job USING btree (role, COALESCE(size, (0)::big
 
 CREATE INDEX job_due ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND (NOT by_clock));
 
+CREATE INDEX job_gate ON mutirao.job USING btree (class, gate_at, id) WHERE ((gate = 'waits'::text) AND (waits_for IS NULL));
+
+CREATE INDEX job_hold ON mutirao.job USING btree (class) WHERE (gate = 'holds'::text);
+
+CREATE INDEX job_item_ordered ON mutirao.job USING btree (task) WHERE ((role IS NOT NULL) AND ordered);
+
 CREATE INDEX job_lease ON mutirao.job USING btree (lease_until) WHERE (status = 'running'::mutirao.job_status);
+
+CREATE INDEX job_let_through ON mutirao.job USING btree (id) WHERE ((gate = 'holds'::text) AND (status = 'waiting'::mutirao.job_status));
 
 CREATE INDEX job_ready ON mutirao.job USING btree (task, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (role IS NULL) AND (NOT by_clock));
 
@@ -1909,6 +2171,8 @@ CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DES
 CREATE INDEX job_slot_running ON mutirao.job USING btree (task, slot) WHERE ((status = 'running'::mutirao.job_status) AND (slot IS NOT NULL));
 
 CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND by_clock);
+
+CREATE INDEX job_waits_for ON mutirao.job USING btree (class) WHERE (waits_for IS NOT NULL);
 
 CREATE INDEX key_beginning ON mutirao.key USING btree (lower(key) text_pattern_ops);
 
@@ -1923,6 +2187,14 @@ CREATE INDEX message_person ON mutirao.message USING btree (person, id DESC);
 CREATE INDEX message_read ON mutirao.message USING btree (read_at) WHERE (read_at IS NOT NULL);
 
 CREATE INDEX message_unread ON mutirao.message USING btree (person, id) WHERE (read_at IS NULL);
+
+CREATE INDEX order_wait_instance ON mutirao.order_wait USING btree (instance);
+
+CREATE INDEX order_wait_turn ON mutirao.order_wait USING btree (ordering, pair, side, key, stamp, job);
+
+CREATE INDEX ordering_task_task ON mutirao.ordering_task USING btree (task);
+
+CREATE INDEX owed_instance ON mutirao.owed USING btree (instance, task);
 
 CREATE INDEX participation_job ON mutirao.participation USING btree (job, person);
 
@@ -1960,7 +2232,27 @@ CREATE INDEX session_seen ON mutirao_secret.session USING btree (seen_at);
 
 CREATE INDEX token_expires ON mutirao_secret.token USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE CONSTRAINT TRIGGER class_changed AFTER INSERT OR UPDATE ON mutirao.class DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.class_changed();
+
+CREATE TRIGGER gate BEFORE INSERT OR UPDATE OF due_at, class, ordered ON mutirao.job FOR EACH ROW WHEN (((new.class IS NOT NULL) OR new.ordered OR (new.waits_for IS NOT NULL))) EXECUTE FUNCTION mutirao.gate_job();
+
+CREATE CONSTRAINT TRIGGER gate_begin AFTER INSERT ON mutirao.job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((((new.gate = 'waits'::text) OR (new.role IS NOT NULL)) AND ((new.class IS NOT NULL) OR new.ordered))) EXECUTE FUNCTION mutirao.gate_touched();
+
+CREATE CONSTRAINT TRIGGER gate_change AFTER UPDATE OF due_at, gate, waits_for, class, ordered ON mutirao.job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((((new.class IS NOT NULL) OR new.ordered OR (old.waits_for IS NOT NULL)) AND (((old.gate IS DISTINCT FROM new.gate) AND (new.gate IS DISTINCT FROM 'holds'::text)) OR (old.waits_for IS DISTINCT FROM new.waits_for) OR (old.class IS DISTINCT FROM new.class) OR ((new.role IS NOT NULL) AND (old.status = 'held'::mutirao.job_status) AND (new.status = 'ready'::mutirao.job_status))))) EXECUTE FUNCTION mutirao.gate_touched();
+
+CREATE CONSTRAINT TRIGGER gate_end AFTER DELETE ON mutirao.job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.class IS NOT NULL) OR old.ordered)) EXECUTE FUNCTION mutirao.gate_touched();
+
+CREATE TRIGGER gate_free AFTER DELETE ON mutirao.job FOR EACH ROW WHEN ((old.class IS NOT NULL)) EXECUTE FUNCTION mutirao.free_gate();
+
+CREATE TRIGGER gate_leave BEFORE UPDATE OF class ON mutirao.job FOR EACH ROW WHEN (((old.class IS NOT NULL) AND (old.class IS DISTINCT FROM new.class))) EXECUTE FUNCTION mutirao.free_gate();
+
+CREATE CONSTRAINT TRIGGER gate_left AFTER UPDATE OF class ON mutirao.job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.class IS NOT NULL) AND (old.class IS DISTINCT FROM new.class))) EXECUTE FUNCTION mutirao.gate_touched();
+
+CREATE CONSTRAINT TRIGGER ordering_gone AFTER DELETE ON mutirao.ordering DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.forget_order();
+
 CREATE CONSTRAINT TRIGGER show AFTER INSERT ON mutirao.version DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.show_version();
+
+CREATE CONSTRAINT TRIGGER stamp_changed AFTER UPDATE ON mutirao.stamp DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mutirao.stamp_changed();
 
 ALTER TABLE ONLY mutirao.attachment
     ADD CONSTRAINT attachment_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
@@ -2022,6 +2314,12 @@ ALTER TABLE ONLY mutirao.member
 ALTER TABLE ONLY mutirao.message
     ADD CONSTRAINT message_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
+ALTER TABLE ONLY mutirao.ordering_task
+    ADD CONSTRAINT ordering_task_ordering_fkey FOREIGN KEY (ordering) REFERENCES mutirao.ordering(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.ordering_task
+    ADD CONSTRAINT ordering_task_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id);
+
 ALTER TABLE ONLY mutirao.participation
     ADD CONSTRAINT participation_person_fkey FOREIGN KEY (person) REFERENCES mutirao.person(id);
 
@@ -2039,6 +2337,15 @@ ALTER TABLE ONLY mutirao.retention
 
 ALTER TABLE ONLY mutirao.rotation
     ADD CONSTRAINT rotation_task_fkey FOREIGN KEY (task) REFERENCES mutirao.task(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY mutirao.rule
+    ADD CONSTRAINT rule_class_id_fkey FOREIGN KEY (class_id) REFERENCES mutirao.class(id);
+
+ALTER TABLE ONLY mutirao.rule
+    ADD CONSTRAINT rule_compensation_fkey FOREIGN KEY (compensation) REFERENCES mutirao.task(id);
+
+ALTER TABLE ONLY mutirao.rule
+    ADD CONSTRAINT rule_contingency_fkey FOREIGN KEY (contingency) REFERENCES mutirao.task(id);
 
 ALTER TABLE ONLY mutirao.rule
     ADD CONSTRAINT rule_role_fkey FOREIGN KEY (role) REFERENCES mutirao.role(id);

@@ -8,7 +8,7 @@ puts a text into the one layout. What is wrong are `finding`s. docs/pdl.md is th
 from collections.abc import Iterable
 
 from mutirao.language.pdl.build import Reading, build
-from mutirao.language.pdl.check import check, missing_roles, with_creator
+from mutirao.language.pdl.check import check, missing_classes, missing_roles, with_creator
 from mutirao.language.pdl.finding import Finding, Findings, PdlError
 from mutirao.language.pdl.format import format_text
 from mutirao.language.pdl.parser import MAX_BYTES, check_size, parse
@@ -28,6 +28,7 @@ __all__ = [
     "check_size",
     "examine",
     "format_text",
+    "missing_classes",
     "missing_roles",
     "parse",
     "read_pdl",

@@ -14,9 +14,9 @@ from mutirao.language.pdl.finding import MOST_FINDINGS, Findings, WrongError
 from mutirao.language.pdl.flow import FlowReader, KnownModels, warn_unused
 from mutirao.language.pdl.outermost import Outermost
 from mutirao.language.pdl.place import OrderingSpots, Places, Spot, without_refused
-from mutirao.language.pdl.syntax import Block, Entry, Pair, Place, Tree
+from mutirao.language.pdl.syntax import Block, Clause, Entry, Pair, Place, Tree, first_token
 from mutirao.language.pdl.task import kind_of
-from mutirao.language.pdl.value import name_of, text_of
+from mutirao.language.pdl.value import NAME, name_of, read, text_of
 from mutirao.model import Application, Bundle, Definition, Inventory, Ordering, TaskModel
 
 _Made = TypeVar("_Made")
@@ -161,10 +161,16 @@ def _ordering(desk: Desk, pair: Pair, block: Block, places: Places) -> Ordering 
         key = name_of(pair.first), name_of(pair.second)
         if key in places.orderings:
             raise _twin("ordering", ": ".join(key), pair.first, places.orderings[key].first)
-        pairs = [_task_pair(entry) for entry in block.entries]
-        at = [(desk.place(each.first), desk.place(each.second)) for each in pairs]
-        places.orderings[key] = OrderingSpots(desk.place(pair.first), desk.place(pair.second), at)
-        return Ordering(*key, _different(pairs, block.keyword))
+        pairs = [_task_pair(entry) for entry in block.entries if not _is_on(entry)]
+        on = _ordered_on(block)
+        sides = ((key[0], [each.first for each in pairs]), (key[1], [each.second for each in pairs]))
+        places.orderings[key] = OrderingSpots(
+            first=desk.place(pair.first),
+            second=desk.place(pair.second),
+            tasks={(flow, name_of(token)): desk.place(token) for flow, tokens in sides for token in tokens},
+            on=None if on is None else desk.place(on),
+        )
+        return Ordering(*key, _different(pairs, block.keyword), on and name_of(on))
     except WrongError as error:
         desk.note(error)
     return None
@@ -181,6 +187,21 @@ def _different(pairs: list[Pair], keyword: Token) -> tuple[tuple[str, str], ...]
             raise WrongError("duplicate_name", text, pair.first)
         found[key] = pair
     return tuple(found)
+
+
+def _is_on(entry: Entry) -> bool:
+    return isinstance(entry, Clause) and entry.keyword.upper() == "ON"
+
+
+def _ordered_on(block: Block) -> Token | None:
+    """ON site; stands among the pairs."""
+    said = [entry for entry in block.entries if isinstance(entry, Clause) and _is_on(entry)]
+    if len(said) > 1:
+        raise WrongError("pdl_syntax", "ON stands here twice: an ordering goes by one attribute", said[1].keyword)
+    if not said:
+        return None
+    read(NAME, said[0])
+    return first_token(said[0].arguments[0][0])
 
 
 def _task_pair(entry: Entry) -> Pair:

@@ -1,7 +1,7 @@
 """What the files say as a whole: whether every flow can start and every task can run, and whether all is there that they name.
 
 What the files do not define is looked up in what an engine has in place. Where nobody knows, an application or a child that is in
-none of the files is a warning, and roles are not looked at.
+none of the files is a warning, and roles and classes are not looked at.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,6 +23,7 @@ def check(reading: Reading, known: Inventory | None) -> None:
         _check_start(flow, reading)
     checker = _Checker(reading, known)
     checker.check_roles()
+    checker.check_classes()
     checker.check_applications()
     checker.check_children()
     checker.check_handed_over()
@@ -34,6 +35,11 @@ def missing_roles(bundle: Bundle, known: Inventory) -> list[str]:
     """Those that the flows name and nobody has made yet, each once."""
     named = [role for flow in bundle.flows for role, _ in _roles(flow)]
     return [role for role in dict.fromkeys(named) if role not in known.roles]
+
+
+def missing_classes(bundle: Bundle, known: Inventory) -> list[str]:
+    named = [task.task_class for flow in bundle.flows for task in flow.tasks if task.task_class is not None]
+    return [name for name in dict.fromkeys(named) if name not in known.classes]
 
 
 def with_creator(bundle: Bundle, creator: str | None, known: Inventory) -> Bundle:
@@ -87,6 +93,18 @@ class _Checker:
                         "unknown_role", f'there is no role "{role}"{self._findings.suggest(role, roles)}', place
                     )
 
+    def check_classes(self) -> None:
+        if self._is_alone:
+            return
+        classes = self._known.classes
+        for flow in self._bundle.flows:
+            for task in flow.tasks:
+                if (name := task.task_class) is not None and name not in classes:
+                    place = self._places.flows[flow.name].tasks[task.name].at("task_class")
+                    self._findings.add(
+                        "unknown_class", f'there is no class "{name}"{self._findings.suggest(name, classes)}', place
+                    )
+
     def check_applications(self) -> None:
         there = {*self._places.applications, *self._known.applications}
         for name, place in self._applications():
@@ -137,14 +155,24 @@ class _Checker:
     def check_ordering(self, ordering: Ordering) -> None:
         spots = self._places.orderings[ordering.first, ordering.second]
         tasks = {**self._known.tasks, **{name: flow.tasks for name, flow in self._places.flows.items()}}
-        for flow, place, position in ((ordering.first, spots.first, 0), (ordering.second, spots.second, 1)):
+        for flow, place in ((ordering.first, spots.first), (ordering.second, spots.second)):
             if flow not in tasks:
                 self._note_missing("unknown_flow", f'flow "{flow}"', place, self._findings.suggest(flow, tasks))
-                continue
-            for pair, at in zip(ordering.pairs, spots.pairs, strict=True):
-                if (name := pair[position]) not in tasks[flow]:
-                    text = f'the flow "{flow}" has no task "{name}"{self._findings.suggest(name, tasks[flow])}'
-                    self._findings.add("unknown_task", text, at[position])
+        for (flow, name), place in spots.tasks.items():
+            if flow in tasks and name not in tasks[flow]:
+                text = f'the flow "{flow}" has no task "{name}"{self._findings.suggest(name, tasks[flow])}'
+                self._findings.add("unknown_task", text, place)
+        if ordering.on is not None and spots.on is not None:
+            for flow in sorted(
+                {ordering.first, ordering.second} & self._places.flows.keys()
+            ):  # an engine speaks for its own
+                self._check_ordered_on(flow, ordering.on, spots.on)
+
+    def _check_ordered_on(self, flow: str, name: str, place: Place) -> None:
+        known = self._places.flows[flow].attributes
+        if name not in known:
+            text = f'the flow "{flow}" has no attribute "{name}"{self._findings.suggest(name, known)}'
+            self._findings.add("unknown_attribute", text, place)
 
     def _note_missing(self, code: str, what: str, place: Place, hint: str) -> None:
         if self._is_alone:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mutirao.language.pdl.value import (
+    COMPENSATION,
     DURATION,
     FLAG,
     FLAG_OFF,
@@ -78,6 +79,12 @@ _OF_TASKS_ALONE = _rules(
     BACKOFF=("backoff", DURATION),
     TRANSACTIONAL=("transactional", FLAG),
     ENABLED=("enabled", FLAG),
+    TIME_TO_WAIT=("time_to_wait", DURATION),
+    ON_FAILURE=("on_failure", choice("BLOCK", "RELEASE", "ROLL_BACK", "SAFE_POINT")),
+    FORCE=("force", FLAG),
+    CONTINGENCY=("contingency", NAME),
+    COMPENSATION=("compensation", COMPENSATION),
+    SAFE_POINT=("safe_point", FLAG),
 )
 
 TASK = _OF_TASKS_ALONE | TASK_MODEL

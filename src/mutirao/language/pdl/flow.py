@@ -1,7 +1,7 @@
 """A WORKFLOW block to a definition: every name that it refers to is looked up where it stands."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token
@@ -13,9 +13,9 @@ from mutirao.language.pdl.clause import ATTRIBUTES, FLOW, TASK, WORKFLOW_BLOCKS
 from mutirao.language.pdl.finding import WrongError
 from mutirao.language.pdl.place import FlowSpots, Spot
 from mutirao.language.pdl.syntax import Block, Clause, SyntaxGroup, SyntaxTerm, terms
-from mutirao.language.pdl.task import OFFER_FIELDS, kind_of, make_task, model_settings
+from mutirao.language.pdl.task import OFFER_FIELDS, STAND_INS, kind_of, make_task, model_settings
 from mutirao.language.pdl.text import snake_case
-from mutirao.language.pdl.value import atoms, name_of, text_of
+from mutirao.language.pdl.value import CRITICAL, atoms, name_of, text_of
 from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
 
 
@@ -48,6 +48,7 @@ class FlowReader:
         self._attributes: dict[str, Attribute | None] = {}
         self._tasks: dict[str, Task | None] = {}
         self._said: list[tuple[_TaskHead, Said]] = []
+        self._stand_ins: set[str] = set()
         self._lacks_model = False
         self.spots = FlowSpots(desk.spot(block.heading[0]))
 
@@ -79,7 +80,7 @@ class FlowReader:
                 **given | {"ends": ends},
                 name=name,
                 attributes=tuple(each for each in self._attributes.values() if each is not None),
-                tasks=tuple(each for each in self._tasks.values() if each is not None),
+                tasks=tuple(self._standing_by(each) for each in self._tasks.values() if each is not None),
             )
         except FlowError as error:
             place, message = self.spots.of(
@@ -87,6 +88,13 @@ class FlowReader:
             )
             self._desk.findings.add(error.code, message, place)
             return None
+
+    def _standing_by(self, task: Task) -> Task:
+        """What another task names to take its place or undo it does not start by itself."""
+        spot = self.spots.tasks[task.name]
+        if task.name in self._stand_ins and not {"when", "depends"} & spot.said.keys():
+            return replace(task, when=None)
+        return task
 
     # Attributes
 
@@ -128,6 +136,7 @@ class FlowReader:
         if head.child is not None:
             spot.said.setdefault("child", head.child)
         self._said.append((head, said))
+        self._stand_ins |= {said.values[each] for each in STAND_INS if said.values.get(each) is not None}
         self._tasks[name] = None
         try:
             self._tasks[name] = self._task(name, head, said)
@@ -251,5 +260,8 @@ def _named_tasks(said: Said) -> Iterator[Token]:
     for atom in atoms(said.clauses["depends"]) if said.values.get("depends") is not None else ():
         if isinstance(atom, SyntaxTerm | SyntaxGroup):
             yield from (term.task for term in terms(atom))
+    for each in STAND_INS:
+        if said.values.get(each) not in (None, CRITICAL):
+            yield from (atom for atom in atoms(said.clauses[each]) if isinstance(atom, Token))
     if "policy" in said.values and said.values["policy"].task is not None:
         yield list(atoms(said.clauses["policy"]))[-1]  # type: ignore[misc]

@@ -74,6 +74,8 @@ def why_stuck(task: Task, flow: Definition, startable: set[str]) -> str:
 def _may_start(task: Task, tasks: Mapping[str, Task], startable: set[str]) -> bool:
     if not task.enabled:
         return False
+    if task.depends is None and task.when is None:
+        return True  # it stands by for a task; whether that one can start is that one's matter
     if task.depends is None:
         return (task.when or "").strip().lower() != "false"
     return _may_hold(task.depends, tasks, startable)

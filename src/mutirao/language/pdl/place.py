@@ -16,6 +16,7 @@ _WORD = re.compile(r"\w+")
 _CONDITION = re.compile(
     r'(?:condition of task "(?P<task>\w+)"|final condition)(?:, character (?P<at>\d+))?: (?P<what>.*)'
 )
+_ORDERING = re.compile(r'ordering of "(?P<first>\w+)" and "(?P<second>\w+)": (?P<what>.*)')
 _PART = re.compile(
     r'flow "(?P<flow>\w+)": (?:condition of task "(?P<task>\w+)"|(?P<final>final condition)|attribute "(?P<attribute>\w+)")'
 )
@@ -90,9 +91,18 @@ class FlowSpots:
 
 @dataclass(slots=True)
 class OrderingSpots:
+    """Where the two flows stand, the tasks by flow and name, and the attribute that it goes by."""
+
     first: Place
     second: Place
-    pairs: list[tuple[Place, Place]]
+    tasks: dict[tuple[str, str], Place]
+    on: Place | None
+
+    def of(self, message: str) -> Place:
+        for (flow, task), place in self.tasks.items():
+            if f'flow "{flow}"' in message and f'task "{task}"' in message:
+                return place
+        return self.on if self.on is not None and "attribute" in message else self.first
 
 
 OrderingKey: TypeAlias = tuple[str, str]
@@ -107,6 +117,9 @@ class Places:
 
     def of(self, message: str) -> tuple[Place, str] | None:
         """Of what an engine's refusal is about, if it names one of these; and what it says of it."""
+        if (ordered := _ORDERING.match(message)) is not None:
+            own = self.orderings.get((ordered["first"], ordered["second"]))
+            return None if own is None else (own.of(ordered["what"]), ordered["what"])
         for name, flow in self.flows.items():
             if (label := f'flow "{name}"') in message:
                 return flow.of(message.removeprefix(f"{label}: "))

@@ -92,6 +92,8 @@ def _ordering(ordering: Ordering) -> Iterator[str]:
     yield f"WORKFLOW_DEFINITIONS {label(ordering.first)}: {label(ordering.second)};"
     yield "RELATIVE_ORDER {"
     yield from (f"{label(first)}: {label(second)};" for first, second in ordering.pairs)
+    if ordering.on is not None:
+        yield f"ON {label(ordering.on)};"
     yield "}"
 
 

@@ -7,7 +7,8 @@ else the model keeps in an offer stand beside the others.
 from dataclasses import fields
 from typing import Any
 
-from mutirao.model import Offer, Task, TaskModel
+from mutirao.language.pdl.value import CRITICAL
+from mutirao.model import Offer, Recovery, Task, TaskModel
 
 Settings = dict[str, Any]
 
@@ -26,12 +27,16 @@ _OWN_FIELDS = (
     "backoff",
     "transactional",
     "enabled",
+    "time_to_wait",
 )
+_RECOVERY_FIELDS = ("on_failure", "force", "contingency", "compensation", "safe_point")
+STAND_INS = ("contingency", "compensation")
 
 # A task that says nothing about its data has none, as the seed has it; and one that says nothing of when it may start, starts at once.
 _DEFAULTS: Settings = {
     **{name: getattr(Task(name="-"), name) for name in _OWN_FIELDS},
     **{name: getattr(TaskModel(name="-"), name) for name in _MODEL_FIELDS},
+    **{name: getattr(Recovery(), name) for name in _RECOVERY_FIELDS},
     "inputs": (),
     "outputs": (),
 }
@@ -52,7 +57,14 @@ def make_task(name: str, model: str | None, settings: Settings) -> Task:
         own |= {"when": "true", "fires": "once"}
     if settings.get("fires") is not None:
         own["fires"] = settings["fires"]
-    return Task(name=name, model=model, **own)
+    return Task(name=name, model=model, recovery=_recovery(settings), **own)
+
+
+def _recovery(settings: Settings) -> Recovery:
+    given = {field: settings[field] for field in _RECOVERY_FIELDS}
+    if given["compensation"] == CRITICAL:
+        given |= {"compensation": None, "critical": True}
+    return Recovery(**given)
 
 
 def task_settings(task: Task) -> Settings:
@@ -61,9 +73,12 @@ def task_settings(task: Task) -> Settings:
     settings["kind"] = "automatic" if task.offer is None else task.offer.kind
     if task.offer is not None:
         settings |= {field: getattr(task.offer, field) for field in OFFER_FIELDS}
+    settings |= {field: getattr(task.recovery, field) for field in _RECOVERY_FIELDS}
+    if task.recovery.critical:
+        settings["compensation"] = CRITICAL
     if (task.when, task.fires) == ("true", "once"):
         settings["when"] = None
-    elif task.fires != Task(name="-", depends=task.depends, by_clock=task.by_clock).fires:
+    elif task.fires != Task(name="-", when=task.when, depends=task.depends, by_clock=task.by_clock).fires:
         settings["fires"] = task.fires
     return settings
 

@@ -21,6 +21,8 @@ from mutirao.model.name import MAX_NAME, is_name, suggest
 
 REQUIRED: Any = object()
 EVERYTHING = "ALL"
+CRITICAL = "CRITICAL"
+_UNDONE_BY_NONE = frozenset({"NONE", CRITICAL})
 
 _MICROSECONDS = {"DAYS": 86_400_000_000, "HOURS": 3_600_000_000, "MINUTES": 60_000_000, "SECONDS": 1_000_000}
 _MOST_MICROSECONDS = Decimal(10) ** 19
@@ -130,6 +132,19 @@ def _read_flag(clause: Clause) -> bool:
     if word not in ("TRUE", "FALSE"):
         raise _MisfitError
     return word == "TRUE"
+
+
+def _read_compensation(clause: Clause) -> str | None:
+    token = _only(clause, "WORD", "STRING")
+    if token.upper() in _UNDONE_BY_NONE:
+        return CRITICAL if token.upper() == CRITICAL else None
+    return name_of(token)
+
+
+def _write_compensation(name: str | None) -> str:
+    if name is None or name == CRITICAL:
+        return name or "NONE"
+    return quote(name) if name.upper() in _UNDONE_BY_NONE else label(name)
 
 
 def _write_flag(value: bool) -> str:
@@ -283,5 +298,8 @@ LIMIT = Kind(
     _read_limit,
     _write_limit,
     words=frozenset(_LIMITS),
+)
+COMPENSATION = Kind(
+    "the task that undoes it, NONE, or CRITICAL", _read_compensation, _write_compensation, words=_UNDONE_BY_NONE
 )
 RULE = Kind("a rule, such as and(Book -> SUCCEEDED, Pay -> FAILED)", _read_rule, write_rule)

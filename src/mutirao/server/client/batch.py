@@ -1,29 +1,38 @@
 """Batches, over HTTP."""
 
-from typing import Any
-
 from mutirao.database.batch import Batch, BatchRefusal, Filter, Migration
 from mutirao.model import Change
 from mutirao.server.client.noun import Noun
 
 
 class Batches(Noun):
-    async def make(
+    async def make(  # noqa: PLR0913 what a request may say
         self,
         kind: str,
         chosen: Filter,
         *,
         change: Change | None = None,
+        task: str | None = None,
+        safe_point: str | None = None,
         reason: str | None = None,
         key: str | None = None,
     ) -> Batch:
-        """Have it done to all instances that are chosen: cancel, suspend, resume, set, repair, retry, skip."""
-        body = {"kind": kind, "chosen": _said(chosen), "change": change, "reason": reason}
+        """Have it done to all instances that are chosen; see `Engine.make_batch`."""
+        asked = {"change": change, "task": task, "safe_point": safe_point, "reason": reason}
+        body = {"kind": kind, "chosen": chosen.said(), **asked}
         return await self._http.send(Batch, "POST", "/api/batches", body, key=key)
 
-    async def count(self, kind: str, chosen: Filter, *, change: Change | None = None) -> int:
+    async def count(
+        self,
+        kind: str,
+        chosen: Filter,
+        *,
+        change: Change | None = None,
+        task: str | None = None,
+        safe_point: str | None = None,
+    ) -> int:
         """To how many instances it would be done now."""
-        body = {"kind": kind, "chosen": _said(chosen), "change": change}
+        body = {"kind": kind, "chosen": chosen.said(), "change": change, "task": task, "safe_point": safe_point}
         return (await self._http.send(dict[str, int], "POST", "/api/batches/count", body))["count"]
 
     async def migrate(self, migration: Migration, *, reason: str | None = None, key: str | None = None) -> Batch:
@@ -34,7 +43,7 @@ class Batches(Noun):
             "leaving": migration.leaving,
             "tasks": migration.tasks,
             "attributes": migration.attributes,
-            "chosen": _said(migration.filter),
+            "chosen": migration.filter.said(),
             "reason": reason,
         }
         return await self._http.send(Batch, "POST", "/api/batches/migrate", body, key=key)
@@ -53,8 +62,3 @@ class Batches(Noun):
 
     async def resume(self, batch: int) -> None:
         await self._http.do("POST", f"/api/batches/{batch}/resume")
-
-
-def _said(chosen: Filter) -> dict[str, Any]:
-    fields = ("flow", "key", "ids", "status", "version", "started_before", "started_after", "task", "error", "where")
-    return {name: getattr(chosen, name) for name in fields if getattr(chosen, name) is not None}

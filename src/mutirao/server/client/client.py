@@ -20,12 +20,14 @@ import msgspec
 
 from mutirao.database.bridge import Wait, loop_beside
 from mutirao.server.client.batch import Batches
+from mutirao.server.client.exception import Exceptions
 from mutirao.server.client.file import Files
 from mutirao.server.client.flow import Flows
 from mutirao.server.client.instance import Instances
 from mutirao.server.client.item import Comments, Worklist
 from mutirao.server.client.job import Jobs
 from mutirao.server.client.library import Library
+from mutirao.server.client.meeting import Classes
 from mutirao.server.client.message import Messages, Settings, Webhooks
 from mutirao.server.client.person import Persons, Roles
 from mutirao.server.client.schedule import Schedules
@@ -50,7 +52,9 @@ class Client:
         self.roles = Roles(self.transport)
         self.flows = Flows(self.transport)
         self.instances = Instances(self.transport)
+        self.exceptions = Exceptions(self.transport)
         self.library = Library(self.transport)
+        self.classes = Classes(self.transport)
         self.worklist = Worklist(self.transport)
         self.comments = Comments(self.transport)
         self.files = Files(self.transport)

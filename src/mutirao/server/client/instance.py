@@ -6,7 +6,7 @@ from typing import Any
 
 from mutirao.database.explanation import Why
 from mutirao.database.item import Attachment
-from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Change
 from mutirao.server.client.noun import Noun
@@ -62,6 +62,10 @@ class Instances(Noun):
     async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
         return await self._http.get(list[Why], f"{_path(instance)}/why", task=task, at=at)
 
+    async def tasks(self, instance: int) -> list[TaskStanding]:
+        """How each of its tasks stands."""
+        return await self._http.get(list[TaskStanding], f"{_path(instance)}/tasks")
+
     def jobs(self, instance: int, *, limit: int = 100) -> AsyncIterator[JobRecord]:
         return self._http.pages(JobRecord, f"{_path(instance)}/jobs", limit=limit)
 
@@ -88,8 +92,29 @@ class Instances(Noun):
     async def resume(self, instance: int, *, reason: str | None = None, seen: int | None = None) -> SeenInstance:
         return await self._steer(instance, "resume", {"reason": reason}, seen)
 
-    async def cancel(self, instance: int, *, reason: str | None = None, seen: int | None = None) -> SeenInstance:
-        return await self._steer(instance, "cancel", {"reason": reason}, seen)
+    async def cancel(
+        self, instance: int, *, undo: bool = False, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        """Stop it, and with `undo` undo what it has done."""
+        return await self._steer(instance, "cancel", {"undo": undo, "reason": reason}, seen)
+
+    async def roll_back(
+        self, instance: int, safe_point: str | None = None, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        """Undo what it has done: all of it, or back to a safe-point."""
+        return await self._steer(instance, "roll_back", {"safe_point": safe_point, "reason": reason}, seen)
+
+    async def start_task(
+        self, instance: int, task: str, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        """Start a task by hand."""
+        return await self._steer(instance, "start_task", {"task": task, "reason": reason}, seen)
+
+    async def go_back(
+        self, instance: int, task: str, *, reason: str | None = None, seen: int | None = None
+    ) -> SeenInstance:
+        """Start a task again that has ended."""
+        return await self._steer(instance, "go_back", {"task": task, "reason": reason}, seen)
 
     async def hand_over(
         self, instance: int, to: str, *, reason: str | None = None, seen: int | None = None

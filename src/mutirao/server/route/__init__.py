@@ -4,6 +4,7 @@ from mutirao.server.route import (
     batch,
     comment,
     event,
+    exception,
     file,
     flow,
     health,
@@ -12,6 +13,7 @@ from mutirao.server.route import (
     job,
     library,
     limit,
+    meeting,
     message,
     person,
     role,
@@ -26,7 +28,7 @@ from mutirao.server.route import (
 
 # Looked through in this order: what is asked most comes first.
 _WORK = (worklist, item, message, event, session, instance, steer, comment, file)
-_FLOWS = (flow, limit, library, job, schedule, batch)
+_FLOWS = (flow, limit, library, meeting, job, schedule, batch, exception)
 _PEOPLE = (token, person, role, webhook, setting)
 
 ROUTERS = tuple(module.router for module in (*_WORK, *_FLOWS, *_PEOPLE, health))

@@ -1,6 +1,6 @@
 """Batches: one thing done to all instances that a filter chooses; and migrations, which are batches too."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 from pydantic import AwareDatetime, BaseModel, Field
@@ -13,7 +13,7 @@ from mutirao.server.routing import creates
 
 router = routes("batch", "/batches")
 
-Kind = Literal["cancel", "suspend", "resume", "set", "repair", "retry", "skip"]
+Kind = Literal["cancel", "suspend", "resume", "set", "repair", "retry", "skip", "roll_back", "start_task", "go_back"]
 Version = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
 Word = Annotated[Text | None, Field(max_length=100)]
 Renamed = Annotated[dict[str, Text], Field(max_length=1000, examples=[{"book_hotel": "book_room"}])]
@@ -31,6 +31,9 @@ class ChosenInstances(Body):
     started_after: AwareDatetime | None = None
     task: Annotated[Word, Field(description="Of a failed job.")] = None
     error: Annotated[Text | None, Field(max_length=1000, description="Its code, or how it begins.")] = None
+    exception: Annotated[Word, Field(description="The code of a reason why it is one.", examples=["task_failed"])] = (
+        None
+    )
     where: Annotated[Text | None, Field(max_length=10_000, description="A condition.", examples=["amount > 100"])] = (
         None
     )
@@ -44,6 +47,11 @@ class MakeBatch(Because):
     kind: Kind
     chosen: ChosenInstances
     change: State | None = None
+    task: Annotated[Word, Field(description="The one to start or to go back to.")] = None
+    safe_point: Annotated[Word, Field(description="Where to roll back to. Nothing: all of it.")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        return {"change": self.change, "task": self.task, "safe_point": self.safe_point}
 
 
 class Migrate(Because):
@@ -69,14 +77,14 @@ async def newest(who: Administrator, limit: Annotated[int, Query(ge=1, le=1000)]
 @creates
 async def make(who: Administrator, body: MakeBatch) -> Response:
     """Have something done to all instances that are chosen. Clocks drive it, step by step."""
-    made = await who.engine.make_batch(body.kind, body.chosen.filter(), change=body.change, reason=body.reason)
+    made = await who.engine.make_batch(body.kind, body.chosen.filter(), **body.arguments(), reason=body.reason)
     return answer(made, status=201, headers={"Location": f"/api/batches/{made.id}"})
 
 
 @router.post("/count", response_model=BatchCount)
 async def count(who: Administrator, body: MakeBatch) -> Response:
     """To how many instances it would be done now; nothing changes."""
-    return answer({"count": await who.engine.count_batch(body.kind, body.chosen.filter(), change=body.change)})
+    return answer({"count": await who.engine.count_batch(body.kind, body.chosen.filter(), **body.arguments())})
 
 
 @router.post("/migrate", status_code=201, response_model=Batch)

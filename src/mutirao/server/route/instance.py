@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 
 from mutirao.database.engine import STATUSES
 from mutirao.database.explanation import Why
-from mutirao.database.record import Instance, JobRecord, TraceRow
+from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sight import SeenInstance
 from mutirao.errors import RequestError
 from mutirao.server.answer import BIGGEST, Cursor, Page, PageSize, answer, decode_cursor, page
@@ -78,6 +78,12 @@ async def why(
 ) -> Response:
     """Why it moves or does not: first about itself, then about each task, then about its end."""
     return answer(await who.sight.why(instance, task, at=at))
+
+
+@router.get("/{instance}/tasks", response_model=list[TaskStanding])
+async def tasks(who: SignedIn, instance: Number) -> Response:
+    """How each of its tasks stands."""
+    return answer(await who.sight.task_states(instance))
 
 
 @router.get("/{instance}/jobs", response_model=Page[JobRecord])

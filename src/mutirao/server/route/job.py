@@ -15,7 +15,7 @@ from mutirao.server.who import Who
 
 router = routes("job", "/jobs")
 
-JobStatus = Literal["ready", "running", "waiting", "held", "failed", "parked"]
+JobStatus = Literal["synchronizing", "ready", "running", "waiting", "held", "failed", "parked"]
 
 
 class Skip(Steer):

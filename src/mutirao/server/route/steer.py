@@ -18,6 +18,7 @@ from mutirao.server.who import Who
 router = routes("instance", "/instances")
 
 
+TaskName = Annotated[Text, Field(min_length=1, max_length=100, examples=["book_hotel"])]
 PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["manager"])]
 
 
@@ -54,6 +55,18 @@ class ChangeState(Steer):
 
 class Repair(Steer):
     change: State = {}
+
+
+class Cancel(Steer):
+    undo: Annotated[bool, Field(description="Undo what it has done, by the compensations of its tasks.")] = False
+
+
+class RollBack(Steer):
+    safe_point: Annotated[TaskName | None, Field(description="Back to this one. Nothing: all of it.")] = None
+
+
+class OfTask(Steer):
+    task: TaskName
 
 
 class HandOver(Steer):
@@ -112,10 +125,34 @@ async def resume(who: SignedIn, instance: Number, body: Steer = Steer(), if_matc
 
 
 @router.post("/{instance}/cancel", response_model=SeenInstance)
-async def cancel(who: SignedIn, instance: Number, body: Steer = Steer(), if_match: IfMatch = None) -> Response:
-    """Stop it: what runs may finish, nothing else starts. Until it has, `hold` is cancelled."""
+async def cancel(who: SignedIn, instance: Number, body: Cancel = Cancel(), if_match: IfMatch = None) -> Response:
+    """Stop it: what runs may finish, nothing else starts. Until it has, `hold` is cancelled; with `undo`, undoing."""
     async with unless_changed(who, instance, if_match, body.revision):
-        await who.engine.charges.cancel(who.id, instance, reason=body.reason)
+        await who.engine.charges.cancel(who.id, instance, undo=body.undo, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/roll_back", response_model=SeenInstance)
+async def roll_back(who: SignedIn, instance: Number, body: RollBack = RollBack(), if_match: IfMatch = None) -> Response:
+    """Undo what it has done, the last first: all of it, and it ends; or back to a safe-point, and it goes on from there."""
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.roll_back(who.id, instance, body.safe_point, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/start_task", response_model=SeenInstance)
+async def start_task(who: SignedIn, instance: Number, body: OfTask, if_match: IfMatch = None) -> Response:
+    """Start a task by hand, whether or not its condition holds."""
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.start_task(who.id, instance, body.task, reason=body.reason)
+    return await _answer(who, instance)
+
+
+@router.post("/{instance}/go_back", response_model=SeenInstance)
+async def go_back(who: SignedIn, instance: Number, body: OfTask, if_match: IfMatch = None) -> Response:
+    """Start a task again that has ended, as if nothing had followed it. Nothing is undone."""
+    async with unless_changed(who, instance, if_match, body.revision):
+        await who.engine.charges.go_back(who.id, instance, body.task, reason=body.reason)
     return await _answer(who, instance)
 
 

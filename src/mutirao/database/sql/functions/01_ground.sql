@@ -81,6 +81,14 @@ insert into mutirao.refusal (code, sqlstate, meaning) values
   ('weak_password',       'MU287', 'a password is too short, too long, or the name'),
   ('not_signed_in',       'MU288', 'the session or token is unknown, has ended or was revoked'),
   ('last_administrator',  'MU289', 'no enabled administrator would be left'),
+  ('instance_undoing',    'MU221', 'the instance is being rolled back'),
+  ('critical_task',       'MU222', 'a task that cannot be undone is in the way of a rollback'),
+  ('unknown_safe_point',  'MU223', 'the instance has passed no safe-point of that name'),
+  ('job_pending',         'MU224', 'the task has a job already'),
+  ('task_not_done',       'MU225', 'the task has not ended yet'),
+  ('task_not_started',    'MU227', 'the task cannot start as the state of its instance is'),
+  ('unknown_class',       'MU131', 'there is no synchronisation class of that name'),
+  ('class_held',          'MU226', 'somebody else holds what excludes this work item'),
   ('key_reused',          'MU247', 'the Idempotency-Key was used for another request'),
   ('key_under_way',       'MU248', 'the request of this Idempotency-Key is not answered yet'),
   ('shown_once',          'MU249', 'the answer to the request of this Idempotency-Key held a secret, or was erased')
@@ -110,6 +118,23 @@ language sql immutable parallel safe
 return task * 8 + case state when 'synchronizing' then 0 when 'ready' then 1 when 'running' then 2 when 'succeeded' then 3 when 'failed' then 4
   when 'aborted' then 5 when 'blocked' then 6 when 'compensated' then 7 end;
 comment on function mutirao.term(int, text) is 'A dependency term "this task has reached this state" as one number.';
+
+create or replace function mutirao.term_task(term int) returns int
+language sql immutable parallel safe
+return term / 8;
+
+create or replace function mutirao.term_state(term int) returns text
+language sql immutable parallel safe
+return (array['synchronizing', 'ready', 'running', 'succeeded', 'failed', 'aborted', 'blocked', 'compensated'])[term % 8 + 1];
+
+create or replace function mutirao.job_state(status mutirao.job_status, gate text) returns text
+language sql immutable parallel safe
+return case when gate = 'waits' or gate = 'holds' and status = 'waiting' then 'synchronizing' else status::text end;
+comment on function mutirao.job_state(mutirao.job_status, text) is 'How people see a job stand: one that waits to be let through is synchronizing.';
+
+create or replace function mutirao.without(tasks int[], others int[]) returns int[]
+language sql immutable
+return case when others = '{}' then tasks else array(select t from unnest(tasks) t where t <> all (others)) end;
 
 create or replace function mutirao.sql_type(type text) returns text
 language sql immutable strict parallel safe

@@ -88,9 +88,15 @@ language sql stable as $$
   from mutirao.attribute a where a.version = valid_sql.version
 $$;
 
+-- A contingency starts when a task whose place it takes was aborted. What undoes is never looked at.
 create or replace function mutirao.rule_sql(r mutirao.rule) returns text
 language sql stable as $$
-  select case when r.condition is not null then mutirao.condition_sql(r.function, r.arguments) else mutirao.depends_sql(r.version, r.depends) end
+  select case
+    when r.condition is not null then mutirao.condition_sql(r.function, r.arguments)
+    when r.depends is not null then mutirao.depends_sql(r.version, r.depends)
+    when r.stands_by = 'contingency' then (
+      select format('x.reached && %L::int[]', array_agg(mutirao.term(p.task, 'aborted'))) from mutirao.rule p where p.version = r.version and p.contingency = r.task)
+    else 'false' end
 $$;
 
 ------------------------------------------------------------------------------------------------------------- the compiler
@@ -123,28 +129,60 @@ begin
 end $$;
 comment on function mutirao.compile_rule(int, int) is 'Passes one condition through the gate and remembers its function.';
 
+create or replace function mutirao.contingencies(version int, task int) returns setof int
+language sql stable as $$
+  with recursive chain(task, next) as (
+    select r.task, r.contingency from mutirao.rule r where r.version = contingencies.version and r.task = contingencies.task
+    union
+    select r.task, r.contingency from chain c join mutirao.rule r on r.version = contingencies.version and r.task = c.next)
+  select c.task from chain c
+$$;
+comment on function mutirao.contingencies(int, int) is 'A task, and those that take its place one after another when each has failed.';
+
+create or replace function mutirao.principals(version int, task int) returns int[]
+language sql stable as $$
+  with recursive chain(task) as (
+    select principals.task
+    union
+    select r.task from chain c join mutirao.rule r on r.version = principals.version and r.contingency = c.task)
+  select array_agg(c.task) from chain c
+$$;
+comment on function mutirao.principals(int, int) is 'A task, and those in whose place it runs.';
+
 -- What the rules of a version name of each other, found once here so that the hot statements read it from one row. A failure is handled
--- where another task depends on it, or waits for it plainly in its condition: task_x = 'failed', or task_x in (…, 'failed', …).
+-- where a contingency takes over, whoever depends on it is released, another task depends on it, or waits for it plainly in its condition:
+-- task_x = 'failed', or task_x in (…, 'failed', …).
 create or replace function mutirao.compile_facts(version int) returns void
 language plpgsql as $$
 begin
+  update mutirao.rule r set ordered = not r.ordered
+  where r.version = compile_facts.version and r.ordered <> exists (select from mutirao.ordering_task t where t.task = r.task);
   with rules as (
     select r.*, v.flow, t.name from mutirao.rule r join mutirao.version v on v.id = r.version join mutirao.task t on t.id = r.task
     where r.version = compile_facts.version and r.enabled),
+  predecessors as (
+    select mutirao.term_task(t.term) as task from rules r, mutirao.depends_terms(r.flow, r.depends) t(term) where r.time_to_wait is not null),
   terms as (
-    select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)),
+    select t.term from rules r, mutirao.depends_terms(r.flow, r.depends) t(term)
+    union select mutirao.term(r.task, 'aborted') from rules r where r.contingency is not null
+    union select mutirao.term(p.task, s.state) from predecessors p, unnest(array['running', 'succeeded', 'failed', 'aborted']) s(state)),
   mentions as (
     select r.task as by, r.name as by_name, t.id as task, t.name, r.condition, r.function, r.arguments
     from rules r cross join unnest(r.arguments) a(name) join mutirao.task t on t.flow = r.flow and 'task_' || t.name = a.name),
-  handled as (
-    select t.term / 8 as task from terms t where t.term % 8 = 4
+  heard as (
+    select r.task from rules r where r.contingency is not null or r.on_failure = 'release'
+    union
+    select c.task from rules r, mutirao.depends_terms(r.flow, r.depends) t(term), mutirao.contingencies(compile_facts.version, mutirao.term_task(t.term)) c(task)
+    where mutirao.term_state(t.term) = 'failed'
     union
     select m.task from mentions m where m.by <> m.task and m.by_name <> '_FINAL'
       and 'task_' || m.name in (select mutirao.condition_waits_for(m.function, m.arguments, 'failed'))),
+  handled as (
+    select h.task from heard h where not exists (select from rules r where r.task = h.task and r.on_failure in ('roll_back', 'safe_point'))),
   watched as (
-    select t.term from terms t where t.term % 8 in (1, 2)
+    select t.term from terms t where mutirao.term_state(t.term) in ('ready', 'running')
     union
-    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ '''(ready|running)'''),
+    select mutirao.term(m.task, s.state) from mentions m, unnest(array['ready', 'running']) s(state) where m.condition ~ '''(synchronizing|ready|running)'''),
   attributes as (
     select a.* from mutirao.attribute a where a.version = compile_facts.version),
   gone as (
@@ -156,6 +194,9 @@ begin
     named = coalesce((select array_agg(distinct m.task) from mentions m), '{}'),
     watched = coalesce((select array_agg(w.term) from watched w), '{}'),
     waits = coalesce((select array_agg(r.task) from rules r where r.wait is not null), '{}'),
+    standing = coalesce((select array_agg(r.task) from rules r where r.contingency is not null or r.stands_by = 'contingency' or r.on_failure = 'release'), '{}'),
+    gated = coalesce((select array_agg(r.task) from rules r where r.role is null and (r.ordered or mutirao.is_exclusive(r.class_id))), '{}'),
+    alarming = coalesce((select array_agg(r.task) from rules r where r.time_to_wait is not null), '{}'),
     once = coalesce((select array_agg(r.task) from rules r where r.fires = 'once'), '{}'),
     gone = array(select g.id from gone g order by 1),
     searchable = coalesce((select array_agg(a.name) from attributes a where a.searchable or a.type = 'file'), '{}'),
@@ -164,10 +205,11 @@ begin
 end $$;
 
 -- Tasks that wait for each other in a circle would wait for ever. One that waits for any of several may well be part of a circle.
+-- Whether what a task stands by for can start is that one's matter.
 create or replace function mutirao.check_circles(version int) returns void
 language plpgsql as $$
 declare
-  startable int[] := array(select r.task from mutirao.rule r where r.version = check_circles.version and r.condition is not null);
+  startable int[] := array(select r.task from mutirao.rule r where r.version = check_circles.version and (r.condition is not null or r.stands_by is not null));
   stuck text;
   r mutirao.rule;
   holds boolean;
@@ -177,7 +219,7 @@ begin
     found_more := false;
     stuck := null;
     for r in select x.* from mutirao.rule x where x.version = check_circles.version and x.task <> all (startable) order by x.position loop
-      execute format('select %s from (select $1::int[] as reached) x', mutirao.depends_sql(version, r.depends)) into holds
+      execute format('select %s from (select $1::int[] as reached) x', mutirao.rule_sql(r)) into holds
         using array(select t * 8 + s from unnest(startable) t, generate_series(0, 7) s);
       if holds then
         startable := startable || r.task;
@@ -216,7 +258,7 @@ begin
       r.task, mutirao.rule_sql(r)), ', ' order by r.position), '')
     into fires_sql
   from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL'
-  where r.version = compile.version and r.enabled;
+  where r.version = compile.version and r.enabled and r.stands_by is distinct from 'compensation';
   execute format($sql$
     create or replace function mutirao_rule.look_%s(work mutirao.work[]) returns mutirao.looked[]
     language plpgsql stable as $body$

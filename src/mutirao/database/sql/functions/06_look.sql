@@ -122,11 +122,58 @@ return case when tasks && named
   else latest end;
 comment on function mutirao.latest_with(jsonb, int[], int[], text) is 'The latest states once these tasks have reached this state; kept only for tasks that some condition names.';
 
+create or replace function mutirao.latest_fired(latest jsonb, named int[], tasks int[], gated int[]) returns jsonb
+language sql stable
+return case when gated = '{}' then mutirao.latest_with(latest, named, tasks, 'ready')
+  else mutirao.latest_with(mutirao.latest_with(latest, named, tasks, 'synchronizing'), named, mutirao.without(tasks, gated), 'ready') end;
+comment on function mutirao.latest_fired(jsonb, int[], int[], int[]) is 'The latest states once these tasks have fired: they are ready, but for those that must pass the gate.';
+
+create or replace function mutirao.is_watched(task int, gated boolean, watched int[]) returns boolean
+language sql immutable
+return mutirao.term(task, 'running') = any (watched) or gated and mutirao.term(task, 'ready') = any (watched);
+comment on function mutirao.is_watched(int, boolean, int[]) is 'Whether some rule waits for a job of this task to be running, or ready when that is not at once.';
+
 create or replace function mutirao.reached_with(reached int[], terms int[], tasks int[], state text) returns int[]
 language sql stable
 return case when terms = '{}' or tasks = '{}' then reached
   else reached || array(select mutirao.term(t, state) from unnest(tasks) t intersect select unnest(terms) except select unnest(reached)) end;
 comment on function mutirao.reached_with(int[], int[], int[], text) is 'The reached terms once these tasks have reached this state; a term is kept only where some rule names it.';
+
+-- How whoever waits for a task sees that a job of it has ended. A task is as its last contingency: it has succeeded when that has, and not
+-- failed as long as one is left. One that releases what depends on it is all that they wait for; but no other was aborted by that.
+create or replace function mutirao.ended_as(version int, task int, is_failed boolean, out tasks int[], out state text, out is_released boolean)
+language plpgsql stable as $$
+declare
+  r mutirao.rule;
+begin
+  select * into r from mutirao.rule x where x.version = ended_as.version and x.task = ended_as.task;
+  is_released := is_failed and r.on_failure = 'release';
+  state := case when not is_failed then 'succeeded' when r.contingency is not null or is_released then 'aborted' else 'failed' end;
+  tasks := case when is_failed and r.contingency is not null then array[task] else mutirao.principals(version, task) end;
+end $$;
+
+create or replace function mutirao.reached_by(v mutirao.version, reached int[], task int, is_failed boolean) returns int[]
+language plpgsql stable as $$
+declare
+  e record := mutirao.ended_as(v.id, task, is_failed);
+begin
+  reached := mutirao.reached_with(reached, v.terms, case when e.is_released then array[task] else e.tasks end, e.state);
+  if e.is_released then
+    reached := reached || array(
+      select t from unnest(v.terms) t where mutirao.term_task(t) = any (e.tasks) and (mutirao.term_task(t) = task or mutirao.term_state(t) <> 'aborted')
+      except select unnest(reached));
+  end if;
+  return reached;
+end $$;
+comment on function mutirao.reached_by(mutirao.version, int[], int, boolean) is 'The reached terms once a job of a task that has a contingency, is one, or releases others has ended.';
+
+create or replace function mutirao.latest_by(v mutirao.version, latest jsonb, task int, is_failed boolean) returns jsonb
+language plpgsql stable as $$
+declare
+  e record := mutirao.ended_as(v.id, task, is_failed);
+begin
+  return mutirao.latest_with(latest, v.named, e.tasks, e.state);
+end $$;
 
 -- A version may come to name a task whose jobs were no concern of the conditions before it. What was kept of a task that it names no
 -- more goes: nobody would keep it right.
@@ -135,7 +182,7 @@ language sql stable
 return case when kept = named then latest else (
   select jsonb_object_agg(t.name, s.state)
   from mutirao.task t, lateral (select case when t.id = any (kept) then latest ->> t.name else coalesce(
-    (select case j.status when 'running' then 'running' when 'parked' then 'running' when 'failed' then 'failed' else 'ready' end
+    (select case mutirao.job_state(j.status, j.gate) when 'synchronizing' then 'synchronizing' when 'running' then 'running' when 'parked' then 'running' when 'failed' then 'failed' else 'ready' end
      from mutirao.job j where j.instance = latest_as.instance and j.task = t.id),
     (select 'succeeded' from mutirao.trace r where r.instance = latest_as.instance and r.task = t.id and r.kind in ('finish', 'skip') limit 1)) end) s(state)
   where t.id = any (named) and s.state is not null) end;
@@ -160,11 +207,11 @@ begin
   end if;
   loop
     select array_agg(row(w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, null, w.state,
-        w.pending, w.failed, w.fired, mutirao.reached_with(w.reached, v.terms, a.fires, 'ready'), mutirao.latest_with(w.latest, v.named, a.fires, 'ready'),
+        w.pending, w.failed, w.fired, mutirao.reached_with(w.reached, v.terms, g.ready, 'ready'), mutirao.latest_with(w.latest, v.named, g.ready, 'ready'),
         w.held || a.fires, w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note)::mutirao.work order by a.o)
       into again
     from unnest(work) with ordinality w join unnest(answers) with ordinality a(final, fires, problem, o) on a.o = w.ordinality
-    join mutirao.version v on v.id = w.version;
+    join mutirao.version v on v.id = w.version cross join lateral (select mutirao.without(a.fires, v.gated) as ready offset 0) g;
     more := mutirao.look_once(again, versions);
     select array_agg(row(a.final, a.fires || m.fires, coalesce(a.problem, m.problem))::mutirao.looked order by a.o)
       into answers
@@ -174,3 +221,30 @@ begin
   return answers;
 end $$;
 comment on function mutirao.look(mutirao.work[], int[]) is 'Which tasks fire on each row, and whether it is final.';
+
+-- Tasks that can never run any more: what they depend on neither has come about nor can, because of what has failed, or has gone another way.
+create or replace function mutirao.blocked_tasks(i mutirao.work) returns int[]
+language plpgsql stable as $$
+declare
+  able int[] := array(select r.task from mutirao.rule r where r.version = i.version and r.task <> all (i.failed)
+    and (r.task = any (i.pending) or (r.fires = 'each' or r.task <> all (i.fired))
+      and (r.condition is not null or exists (select from mutirao.alarm a where a.instance = i.instance and a.task = r.task))));
+  again boolean := true;
+  holds boolean;
+  r mutirao.rule;
+begin
+  while again loop
+    again := false;
+    for r in select x.* from mutirao.rule x where x.version = i.version and x.enabled and x.condition is null and x.stands_by is distinct from 'compensation'
+      and x.task <> all (able || i.failed) loop
+      execute format('select %s from (select $1::int[] as reached) x', mutirao.rule_sql(r)) into holds using i.reached || array(select t * 8 + s from unnest(able) t, generate_series(0, 7) s);
+      if holds then
+        able := able || r.task;
+        again := true;
+      end if;
+    end loop;
+  end loop;
+  return array(select x.task from mutirao.rule x where x.version = i.version and x.stands_by is distinct from 'compensation'
+    and (x.task <> all (able || i.fired) or x.task = any (i.failed)));
+end $$;
+comment on function mutirao.blocked_tasks(mutirao.work) is 'Tasks of an instance that have failed for good, or can never start.';

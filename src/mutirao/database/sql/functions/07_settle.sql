@@ -81,7 +81,7 @@ begin
   where i.id = p.instance;
   update mutirao.instance i set status = 'open.exception'
   from unnest(parking) p where i.id = p.instance and i.reasons is not null and i.hold is null;
-  update mutirao.job j set status = 'parked', change = p.change, attempt = null, worker = null, lease_until = null, deadline_at = null
+  update mutirao.job j set status = 'parked', due_at = null, change = p.change, attempt = null, worker = null, lease_until = null, deadline_at = null
   from unnest(parking) p where j.id = p.job and j.status <> 'parked';
   insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, status, writer, note, at)
   select p.instance, p.trace, p.flow, p.version, 'parked', p.job, p.task, p.attempt, i.status, p.writer,
@@ -100,6 +100,7 @@ create or replace function mutirao.settle_special(special mutirao.verdict[], at 
 language plpgsql as $$
 declare
   parking mutirao.verdict[];
+  undoing bigint[];
   outdated mutirao.verdict[];
   again record;
 begin
@@ -117,7 +118,12 @@ begin
   if parking is not null then
     perform mutirao.park(parking, at);
   end if;
-  delete from mutirao.job j using unnest(special) s where s.outcome in ('completed', 'aborted') and j.instance = s.instance;
+  delete from mutirao.job j using unnest(special) s where s.outcome in ('completed', 'aborted', 'terminated') and j.instance = s.instance;
+  perform mutirao.undo_failed(s) from unnest(special) s where s.kind = 'fail';
+  undoing := array(select s.instance from unnest(special) s where s.outcome = 'undoing' order by 1);
+  if undoing <> '{}' then
+    perform mutirao.undo_next(undoing);
+  end if;
   perform mutirao.show_exceptions(array(select s.instance from unnest(special) s));
   return query
     select case when mutirao.is_parking(s) then 'parked' else 'refused' end,
@@ -170,13 +176,14 @@ declare
   items bigint[];
   children bigint[];
   over bigint[];
+  alarming bigint[];
 begin
   looked := coalesce(looked, mutirao.look(work, versions));
   -- Ended jobs go first: their task may fire again at once, and (instance, task) is unique.
   delete from mutirao.job j where j.id = any (array(
     select w.job from unnest(work, looked) w
-    where w.kind in ('finish', 'skip', 'drop') and w.problem is null
-      and (w.hold = 'cancelled' or not w.final or (w.pending = '{}'
+    where w.kind in ('finish', 'skip', 'drop', 'compensate') and w.problem is null
+      and (w.hold = 'cancelled' or w.kind = 'compensate' or not w.final or mutirao.is_undoing(w.hold, w.instance) or (w.pending = '{}'
         and (w.failed = '{}' or w.failed <@ (select v.handled from mutirao.version v where v.id = w.version))))));
 
   -- Everything about a row is worked out in one pass: each lateral step names what those after it need, and its `offset 0` keeps
@@ -184,13 +191,14 @@ begin
   with judged as materialized (
     select w.n, w.kind, w.instance, w.flow, w.version, w.job, w.task, w.attempt, w.cause, w.change, w.state, w.pending, w.failed,
       w.parked, w.reasons, w.hold, w.firings, w.priority, w.started_at, w.writer, w.note, w.problem,
-      v.watched, v.searchable, v.waits, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
+      v.watched, v.gated, v.searchable, v.waits, v.alarming, f.exception_task, nextval('mutirao.trace_id') as trace, o.outcome, o.is_written, o.is_over, s.starts, l.left_with,
       case when v.once = '{}' or s.starts = '{}' then w.fired else w.fired || array(select unnest(s.starts) intersect select unnest(v.once)) end as fired,
-      case when v.terms = '{}' or s.starts = '{}' then w.reached else mutirao.reached_with(w.reached, v.terms, s.starts, 'ready') end as reached,
-      case when v.named = '{}' or s.starts = '{}' then w.latest else mutirao.latest_with(w.latest, v.named, s.starts, 'ready') end as latest,
+      case when v.terms = '{}' or s.starts = '{}' then w.reached else mutirao.reached_with(w.reached, v.terms, mutirao.without(s.starts, v.gated), 'ready') end as reached,
+      case when v.named = '{}' or s.starts = '{}' then w.latest else mutirao.latest_fired(w.latest, v.named, s.starts, v.gated) end as latest,
       case
         when o.outcome = 'completed' then 'closed.completed'
         when o.outcome = 'aborted' then 'closed.aborted'
+        when o.outcome = 'terminated' then 'closed.terminated'
         when w.hold = 'suspended' then 'open.notrunning.suspended'
         when w.hold = 'delayed' then 'open.notrunning'
         when l.left_with is not null then 'open.exception'
@@ -198,16 +206,21 @@ begin
       end::mutirao.instance_status as status
     from unnest(work, looked) w join mutirao.version v on v.id = w.version join mutirao.flow f on f.id = w.flow
     cross join lateral (select case
-        when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'problem' else 'raised' end
+        when w.problem is not null then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair', 'compensate') then 'problem' else 'raised' end
         when w.hold = 'cancelled' then case when w.pending = '{}' then 'aborted' else 'kept' end
-        when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
+        when w.hold = 'undoing' then 'undoing'
+        when w.hold = 'undone' then 'terminated'
+        when w.final and (w.pending <> '{}' or not w.failed <@ v.handled) and not mutirao.is_undoing(w.hold, w.instance) then case when w.kind in ('finish', 'skip', 'start', 'set', 'repair') then 'blocked' else 'kept' end
         when w.hold is not null then 'kept'
         when w.final then 'completed'
-        when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case v.ends when 'quiet' then 'completed' else 'stuck' end
+        when w.fires = '{}' and w.pending = '{}' and w.failed <@ v.handled then case
+          when v.alarming <> '{}' and mutirao.is_alarmed(w.instance, w.flow, w.version, w.reached, w.failed || w.fired) then 'kept'
+          when v.ends = 'quiet' and w.kind <> 'rolled_back' then 'completed'
+          else 'stuck' end
         when w.firings + cardinality(w.fires) > v.firing_limit then 'runaway'
         else 'running'
       end as outcome offset 0) a
-    cross join lateral (select a.outcome, a.outcome not in ('problem', 'blocked') as is_written, a.outcome in ('completed', 'aborted') as is_over offset 0) o
+    cross join lateral (select a.outcome, a.outcome not in ('problem', 'blocked') as is_written, a.outcome in ('completed', 'aborted', 'terminated') as is_over offset 0) o
     cross join lateral (select case when o.outcome = 'running' then w.fires else '{}' end as starts offset 0) s
     cross join lateral (select case
         when w.hold is not null or w.reasons is null and o.outcome not in ('stuck', 'runaway', 'raised') then w.reasons
@@ -245,11 +258,13 @@ begin
     from judged d where d.is_written
   ),
   offered as (
-    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock or r.child is not null as by_clock, r.role, r.child, d.trace, d.state, d.n, f.o,
+    select d.instance, d.flow, r.task, r.priority + d.priority as priority, r.timeout, r.by_clock or r.child is not null as by_clock, r.role, r.child,
+      r.class_id as class, nullif(r.ordered, false) as ordered, d.trace, d.state, d.n, f.o,
       case when r.wait is not null then mutirao.due_at(d.state, r.wait, r.by_clock, at) end as due_at,
       case when r.slot_by is not null then mutirao.slot_of(d.state, r.slot_by) end as slot,
-      mutirao.term(r.task, 'running') = any (d.watched) as watched,
-      r.wait is null and r.role is null and r.child is null and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor and mutirao.term(r.task, 'running') <> all (d.watched)
+      mutirao.is_watched(r.task, r.task = any (d.gated), d.watched) as watched,
+      r.wait is null and r.role is null and r.child is null and r.task <> all (d.gated) and mutirao.term(r.task, 'running') <> all (d.watched)
+        and r.task = any (hungry.tasks) and r.priority + d.priority >= hungry.floor
         and row_number() over (partition by r.task = any (hungry.tasks) order by r.priority + d.priority desc, d.n) <= hungry.room as granted
     from judged d cross join unnest(d.starts) with ordinality f(task, o)
     cross join lateral (select r.* from mutirao.rule r where r.version = d.version and r.task = f.task limit 1) r
@@ -259,9 +274,9 @@ begin
     from (select * from offered order by n, o) o
   ),
   made as (
-    insert into mutirao.job (id, instance, flow, task, status, due_at, by_clock, role, slot, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
+    insert into mutirao.job (id, instance, flow, task, status, due_at, by_clock, role, class, ordered, slot, priority, watched, cause, timeout, attempt, worker, lease_until, deadline_at, created_at)
     select o.id, o.instance, o.flow, o.task, case when o.granted then 'running' when o.due_at is not null then 'waiting' else 'ready' end::mutirao.job_status,
-      o.due_at, o.by_clock, o.role, o.slot, o.priority, o.watched, o.trace, o.timeout, o.attempt, case when o.granted then hungry.worker end,
+      o.due_at, o.by_clock, o.role, o.class, o.ordered, o.slot, o.priority, o.watched, o.trace, o.timeout, o.attempt, case when o.granted then hungry.worker end,
       case when o.granted then mutirao.lease_end(at, hungry.lease, at + o.timeout) end, case when o.granted then at + o.timeout end, at
     from numbered o
   )
@@ -276,8 +291,9 @@ begin
     (select array_agg(d.instance) from judged d where d.searchable <> '{}' and d.is_written),
     (select array_agg(o.id) from numbered o where o.role is not null and o.due_at is null),
     (select array_agg(o.id) from numbered o where o.child is not null),
-    (select array_agg(d.instance) from judged d where d.is_over)
-  into answers, flows, sleeping, soonest, special, searchable, items, children, over;
+    (select array_agg(d.instance) from judged d where d.is_over),
+    (select array_agg(d.instance) from judged d where (d.alarming <> '{}' or d.kind = 'migrate') and d.is_written)
+  into answers, flows, sleeping, soonest, special, searchable, items, children, over, alarming;
 
   if flows is not null then
     perform mutirao.wake(flows);
@@ -296,6 +312,12 @@ begin
   end if;
   if children is not null then
     perform mutirao.want_children(children);
+  end if;
+  if alarming is not null then
+    perform mutirao.set_alarms(alarming);
+  end if;
+  if work[1].kind <> 'start' and exists (select from mutirao.stamp) then
+    perform mutirao.note_order(work);
   end if;
   if over is not null then
     perform mutirao.note_ends(over);

@@ -104,7 +104,7 @@ begin
         i.pending || i.failed || i.fired, i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, coalesce(j.worker, 'mutirao'), null)::mutirao.work], array[v.id]
       into work, versions
     from mutirao.job j join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version
-    where j.id = one;
+    where j.id = one and (reach.state <> 'ready' or j.gate is distinct from 'waits');
     if work is not null then
       perform mutirao.settle(work, versions, null);
     end if;

@@ -8,25 +8,29 @@ declare
   versions int[];
 begin
   select
-    array_agg(row(e.n, case when e.error is null then 'finish' when i.hold = 'cancelled' then 'drop' else 'fail' end,
+    array_agg(row(e.n, case when e.error is null then case when e.undoes is null then 'finish' else 'compensate' end when g.is_gone then 'drop' else 'fail' end,
       i.id, i.flow, v.id, e.job, e.task, e.attempt, e.cause, e.change,
       i.state || coalesce(e.change, '{}'),
       array_remove(i.pending, e.task),
-      case when e.error is null or i.hold = 'cancelled' then i.failed else i.failed || e.task end,
+      case when e.error is null or g.is_gone then i.failed else array_remove(i.failed, e.task) || e.task end,
       i.fired,
-      case when v.terms = '{}' then i.reached else mutirao.reached_with(i.reached, v.terms, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
-      case when v.named = '{}' then i.latest else mutirao.latest_with(i.latest, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
+      case when v.terms = '{}' then i.reached when e.task = any (v.standing) then mutirao.reached_by(v, i.reached, e.task, e.error is not null)
+        else mutirao.reached_with(i.reached, v.terms, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
+      case when v.named = '{}' then i.latest when e.task = any (v.standing) then mutirao.latest_by(v, i.latest, e.task, e.error is not null)
+        else mutirao.latest_with(i.latest, v.named, array[e.task], case when e.error is null then 'succeeded' else 'failed' end) end,
       array_remove(i.pending, e.task) || case when e.error is null then i.failed else i.failed || e.task end || i.fired,
       case when e.attempt is null then i.parked - 1 else i.parked end,
       case
-        when e.error is not null and e.task <> all (v.handled) and i.hold is distinct from 'cancelled' then coalesce(i.reasons, '[]') || jsonb_build_object('code', 'task_failed', 'job', e.job,
+        when e.error is not null and e.task <> all (v.handled) and not g.is_gone then coalesce(i.reasons, '[]')
+          || jsonb_build_object('code', case when e.undoes is null then 'task_failed' else 'compensation_failed' end, 'job', e.job,
           'task', (select t.name from mutirao.task t where t.id = e.task), 'error', e.error ->> 'error')
         when i.reasons is null then null
         else mutirao.reasons_without(i.reasons, array[e.job]) end,
-      i.hold, i.firings, i.priority, i.started_at, e.writer, e.error)::mutirao.work order by v.id, e.n),
+      i.hold, i.firings, i.priority, i.started_at, e.writer, case when e.undoes is null then e.error else coalesce(e.error, '{}') || jsonb_build_object('undoes', e.undoes) end)::mutirao.work order by v.id, e.n),
     array_agg(distinct v.id)
     into work, versions
   from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.version v on v.id = i.version
+  cross join lateral (select i.hold is not null and mutirao.job_hold(i.hold, i.id, e.cause, e.undoes) is not distinct from 'cancelled' as is_gone) g
   where e.k = round;
   if work is not null then
     return query select * from mutirao.settle(work, versions, hungry);
@@ -44,7 +48,7 @@ declare
   watched bigint[];
 begin
   with again as (
-    update mutirao.job j set status = 'ready' where j.instance = any (instances) and j.status = 'parked' and j.change is null
+    update mutirao.job j set status = 'ready', due_at = null where j.instance = any (instances) and j.status = 'parked' and j.change is null
     returning j.id, j.instance, j.flow, j.watched),
   counted as (
     update mutirao.instance i set parked = i.parked - cardinality(a.jobs), reasons = mutirao.reasons_without(i.reasons, a.jobs),
@@ -53,7 +57,7 @@ begin
   select array_agg(distinct a.flow), array_agg(a.id order by a.id) filter (where a.watched) into flows, watched from again a;
   perform mutirao.ready_again(flows, watched);
   loop
-    select array_agg(row(1, 1, e.id, null, e.instance, e.task, e.cause, e.failures, e.change, null, 'mutirao')::mutirao.entry) into entries
+    select array_agg(row(1, 1, e.id, null, e.instance, e.task, e.cause, e.failures, e.change, null, 'mutirao', e.undoes)::mutirao.entry) into entries
     from (select distinct on (j.instance) j.* from mutirao.job j
           where j.instance = any (instances) and j.status = 'parked' and j.id <> all (tried) order by j.instance, j.id) e;
     exit when entries is null;
@@ -80,30 +84,35 @@ declare
   at timestamptz := mutirao.now();
   retried bigint[];
   watched bigint[];
+  children bigint[];
 begin
   with failing as (
-    select e.*, i.flow, i.hold, i.status, v.id as version, coalesce(r.retries, 3) as retries, coalesce(r.backoff, interval '100 milliseconds') as backoff
+    select e.*, i.flow, r.child, mutirao.job_hold(i.hold, i.id, e.cause, e.undoes) as hold, i.status, v.id as version,
+      coalesce(r.retries, 3) as retries, coalesce(r.backoff, interval '100 milliseconds') as backoff, coalesce(r.force, false) as force
     from unnest(entries) e join mutirao.instance i on i.id = e.instance join mutirao.version v on v.id = i.version
     left join mutirao.rule r on r.version = v.id and r.task = e.task
     where e.error is not null),
   again as (
-    select * from failing where failures < retries and error -> 'final' is distinct from 'true' and hold is distinct from 'cancelled'),
+    select * from failing where (force or failures < retries and error -> 'final' is distinct from 'true') and hold is distinct from 'cancelled'),
   moved as (
     update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, losses = 0, error = a.error,
       status = case when a.hold = 'suspended' then 'held' else 'waiting' end::mutirao.job_status,
       due_at = case when a.hold is null then at + mutirao.pause_before(a.failures, a.backoff) end
     from again a where j.id = a.job
-    returning j.id, j.watched),
+    returning j.id, j.watched, a.child),
   traced as (
     insert into mutirao.trace (instance, id, flow, version, kind, job, task, attempt, cause, status, writer, note, at)
     select a.instance, nextval('mutirao.trace_id'), a.flow, a.version, 'retry', a.job, a.task, a.attempt, a.cause, a.status, a.writer, a.error, at
     from (select * from again order by n) a),
   given_up as (
-    update mutirao.job j set status = 'failed', attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, error = x.error
+    update mutirao.job j set status = 'failed', due_at = null, attempt = null, worker = null, lease_until = null, deadline_at = null, failures = j.failures + 1, error = x.error
     from failing x where j.id = x.job and x.hold is distinct from 'cancelled' and not exists (select from again a where a.job = x.job))
-  select array_agg(m.id), array_agg(m.id order by m.id) filter (where m.watched) into retried, watched from moved m;
+  select array_agg(m.id), array_agg(m.id order by m.id) filter (where m.watched), array_agg(m.id) filter (where m.child is not null) into retried, watched, children from moved m;
   if retried is not null then
     perform pg_notify('mutirao', 'clock');
+  end if;
+  if children is not null then
+    perform mutirao.want_children(children);
   end if;
   if watched is not null then
     perform mutirao.reach(watched, 'ready');
@@ -165,11 +174,11 @@ begin
   -- A new statement, and so a new snapshot: from here on everything about these instances is ours. Who gives neither a change nor an
   -- error has failed.
   select array_agg(row(x.k, x.n, x.job, x.attempt, x.instance, x.task, x.cause, x.failures, case when x.error is null then x.change end,
-      case when x.error is not null then mutirao.short_error(x.error) when x.change is null then '{"error": "it gave no change"}' end, finish_jobs.writer)::mutirao.entry),
+      case when x.error is not null then mutirao.short_error(x.error) when x.change is null then '{"error": "it gave no change"}' end, finish_jobs.writer, x.undoes)::mutirao.entry),
     max(x.k), bool_or(x.error is not null or x.change is null)
     into entries, rounds, failing
   from (
-    select row_number() over (partition by j.instance order by x.n)::int as k, x.n, x.job, x.attempt, j.instance, j.task, j.cause, j.failures, x.change, x.error
+    select row_number() over (partition by j.instance order by x.n)::int as k, x.n, x.job, x.attempt, j.instance, j.task, j.cause, j.failures, x.change, x.error, j.undoes
     from unnest(jobs, attempts, changes, errors) with ordinality x(job, attempt, change, error, n)
     join mutirao.job j on j.id = x.job and j.attempt = x.attempt and (j.role is null or finish_jobs.items)
     where j.instance = any (locked)) x;
@@ -191,6 +200,7 @@ begin
   if failing then
     retried := mutirao.retry_later(entries);
     if retried is not null then
+      perform mutirao.undo_next(array(select e.instance from unnest(entries) e where e.job = any (retried)));
       select array_agg(e) into entries from unnest(entries) e where e.job <> all (retried);
     end if;
   end if;

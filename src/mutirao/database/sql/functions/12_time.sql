@@ -32,6 +32,7 @@ declare
   expired bigint[];
   locked bigint[];
   failing record;
+  late int;
   released int;
   flows int[];
   watched bigint[];
@@ -41,6 +42,7 @@ begin
   if expired is null then return 0; end if;
   select array_agg(q.id) into locked from (
     select i.id from mutirao.instance i where i.id = any (locked) order by i.id for no key update skip locked) q;
+  late := mutirao.take_late_items(array(select j.id from mutirao.job j where j.id = any (expired) and j.instance = any (locked) and j.role is not null));
 
   select array_agg(j.id order by j.id) as jobs, array_agg(j.attempt order by j.id) as attempts, array_agg(case
       when j.deadline_at <= at then jsonb_build_object('code', 'timeout', 'error', format('did not end within its timeout of %s', j.timeout))
@@ -48,22 +50,23 @@ begin
     into failing
   from mutirao.job j join mutirao.instance i on i.id = j.instance
   where j.id = any (expired) and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
-    and (j.deadline_at <= at or j.losses >= 19 or i.hold = 'cancelled');
+    and (j.deadline_at <= at or j.losses >= 19 or mutirao.job_hold(i.hold, i.id, j.cause, j.undoes) = 'cancelled');
   if failing.jobs is not null then
     perform mutirao.finish_jobs('clock', failing.jobs, failing.attempts, array_fill(null::jsonb, array[cardinality(failing.jobs)]), failing.errors, null);
   end if;
 
   with lost as (
-    update mutirao.job j set status = case when i.hold = 'suspended' then 'held' else 'ready' end::mutirao.job_status,
-      attempt = null, worker = null, lease_until = null, deadline_at = null, losses = j.losses + 1
+    update mutirao.job j set status = case when mutirao.job_hold(i.hold, i.id, j.cause, j.undoes) = 'suspended' then 'held' else 'ready' end::mutirao.job_status,
+      attempt = null, worker = null, lease_until = null, deadline_at = null, due_at = null, losses = j.losses + 1
     from mutirao.instance i
     where j.id = any (expired) and i.id = j.instance and j.instance = any (locked) and j.status = 'running' and j.lease_until < at
     returning j.id, j.flow, j.watched)
   select count(*), array_agg(distinct l.flow), array_agg(l.id order by l.id) filter (where l.watched) into released, flows, watched from lost l;
   perform mutirao.ready_again(flows, watched);
-  return released + coalesce(cardinality(failing.jobs), 0);
+  perform mutirao.undo_next(locked);
+  return released + late + coalesce(cardinality(failing.jobs), 0);
 end $$;
-comment on function mutirao.end_leases(int) is 'Takes jobs away from workers that let their lease or their timeout pass.';
+comment on function mutirao.end_leases(int) is 'Takes jobs away from workers that let their lease or their timeout pass, and work items from persons.';
 
 -- Open instances of a live flow follow its newest version. A pass goes by id, some thousand instances of all flows at a time, and skips what
 -- is being written at the moment; a writer that began before the version was made may still start an instance by the old one. So the
@@ -218,7 +221,7 @@ end $$;
 
 create or replace function mutirao.clock_duties() returns text[]
 language sql immutable
-return array['retries', 'leases', 'versions', 'waits', 'limits', 'batches', 'workers', 'starts', 'children', 'deadlines', 'messages', 'retention', 'schedules', 'access', 'items', 'views', 'files', 'answers'];
+return array['retries', 'leases', 'versions', 'waits', 'alarms', 'limits', 'batches', 'workers', 'starts', 'children', 'deadlines', 'messages', 'retention', 'schedules', 'access', 'items', 'views', 'files', 'answers', 'gates'];
 
 create or replace function mutirao.turn_clock(room int default 500, duty text default null, out done jsonb, out next_at timestamptz)
 language plpgsql security definer as $$

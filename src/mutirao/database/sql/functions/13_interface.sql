@@ -56,6 +56,14 @@ create or replace function mutirao.skip(job bigint, change jsonb default '{}', r
 language sql security definer begin atomic select mutirao.skip_job(job, change, mutirao.signed(writer), reason); end;
 comment on function mutirao.skip(bigint, jsonb, text, text) is 'Ends a job as if it had succeeded, with the change given.';
 
+create or replace function mutirao.start_task(instance bigint, task text, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.start_task_of(instance, task, mutirao.signed(writer), reason); end;
+comment on function mutirao.start_task(bigint, text, text, text) is 'Starts a task of an open instance by hand, whether or not its condition holds.';
+
+create or replace function mutirao.go_back(instance bigint, task text, reason text default null, writer text default session_user) returns void
+language sql security definer begin atomic select mutirao.go_back_to(instance, task, mutirao.signed(writer), reason); end;
+comment on function mutirao.go_back(bigint, text, text, text) is 'Starts a task again that has ended, as if nothing had followed it. Nothing is undone.';
+
 ------------------------------------------------------------------------------------------------------------------ workers
 
 create or replace function mutirao.task_ids(flow text, names text[] default null) returns table (id int, name text)
@@ -87,10 +95,6 @@ begin
 end $$;
 comment on function mutirao.claim(text, int[], int, interval) is 'Leases ready jobs to a worker. Each comes with its attempt, which complete, fail and renew must name.';
 
-create or replace function mutirao.without(tasks int[], others int[]) returns int[]
-language sql immutable
-return case when others = '{}' then tasks else array(select t from unnest(tasks) t where t <> all (others)) end;
-
 -- Finish a batch and get the next in one transaction: one commit a step.
 create or replace function mutirao.turn(worker text, jobs bigint[], attempts bigint[], changes jsonb[], errors jsonb[], tasks int[], room int, lease interval default interval '60 seconds')
 returns setof mutirao.settled
@@ -115,6 +119,11 @@ begin
     select array_agg(s), count(*) filter (where s.kind = 'job') into answers, got
     from mutirao.finish_jobs(mutirao.signed(worker), jobs, attempts, changes, errors, hungry) s;
     return query select * from unnest(answers);
+    -- Whom these jobs kept back may be claimed at once. From here on nobody is waited for, unless a limit has to be locked.
+    if limited = '{}' and exists (select from mutirao.class) then
+      set constraints mutirao.gate_begin, mutirao.gate_change, mutirao.gate_end immediate;
+      set constraints mutirao.gate_begin, mutirao.gate_change, mutirao.gate_end deferred;  -- the transaction may have another turn
+    end if;
   end if;
   if got < room then
     return query select * from mutirao.claim_jobs(worker, free, limited, room - got, lease);
@@ -188,7 +197,7 @@ begin
       array_fill(null::jsonb, array[cardinality(jobs)]), array_fill(jsonb_build_object('error', error), array[cardinality(jobs)]), null, true);
   end if;
 end $$;
-comment on function mutirao.drop_jobs(bigint[], text) is 'Ends running jobs of instances that are being cancelled.';
+comment on function mutirao.drop_jobs(bigint[], text) is 'Ends running jobs by an error.';
 
 create or replace function mutirao.put_back(jobs bigint[], attempts bigint[]) returns setof bigint
 language plpgsql as $$
@@ -202,14 +211,16 @@ begin
   select array_agg(q.id) into locked from (
     select i.id from mutirao.instance i where i.id in (select j.instance from mutirao.job j where j.id = any (jobs)) order by i.id for no key update skip locked) q;
   with released as (
-    update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null,
-      status = case when i.hold is null then 'ready' else 'held' end::mutirao.job_status
+    update mutirao.job j set attempt = null, worker = null, lease_until = null, deadline_at = null, due_at = null,
+      status = case when mutirao.job_hold(i.hold, i.id, j.cause, j.undoes) is null then 'ready' else 'held' end::mutirao.job_status
     from unnest(jobs, attempts) x(job, attempt), mutirao.instance i
-    where j.id = x.job and j.attempt = x.attempt and j.instance = any (locked) and i.id = j.instance and i.hold is distinct from 'cancelled'
+    where j.id = x.job and j.attempt = x.attempt and j.instance = any (locked) and i.id = j.instance
+      and mutirao.job_hold(i.hold, i.id, j.cause, j.undoes) is distinct from 'cancelled'
     returning j.id, j.flow, j.watched)
   select array_agg(distinct r.flow), array_agg(r.id order by r.id) filter (where r.watched) into flows, watched from released r;
   perform mutirao.ready_again(flows, watched);
-  -- Given back to an instance that is being cancelled, a job ends.
+  perform mutirao.undo_next(locked);
+  -- Given back to an instance that is being cancelled, or rolled back over it, a job ends.
   perform mutirao.drop_jobs(array(
     select j.id from mutirao.job j join unnest(jobs, attempts) x(job, attempt) on j.id = x.job and j.attempt = x.attempt
     where j.instance = any (locked)), 'it was given back');
@@ -263,7 +274,10 @@ begin
   if not found then
     perform mutirao.refuse('lease_lost', format('attempt %s is no longer the current one of job %s', attempt, job));
   end if;
-  if (select i.hold = 'cancelled' from mutirao.instance i where i.id = j.instance) then
+  -- Where nothing fires any more there is nothing to wait for: what is cancelled or to be undone ends, and a compensation has failed this time.
+  if j.undoes is not null
+    or (select mutirao.job_hold(coalesce(mutirao.hold_before(i.id), i.hold), i.id, j.cause, null) = 'cancelled' from mutirao.instance i where i.id = j.instance)
+  then
     perform mutirao.drop_jobs(array[j.id], problem ->> 'error');
     return;
   end if;
@@ -278,6 +292,7 @@ begin
   perform mutirao.park(array[row(case when problem ->> 'code' = 'final_blocked' then 'blocked' else 'problem' end, 'finish', j.instance, j.flow, i.version,
     j.id, j.task, j.attempt, change, problem, j.worker, nextval('mutirao.trace_id'))::mutirao.verdict], mutirao.now())
   from mutirao.instance i where i.id = j.instance;
+  perform mutirao.undo_next(array[j.instance]);
   perform mutirao.show_exceptions(array[j.instance]);
 end $$;
 comment on function mutirao.park_attempt(bigint, bigint, jsonb, jsonb) is

@@ -5,6 +5,7 @@ language plpgsql as $$
 declare
   found_id int;
 begin
+  if name is null then return null; end if;
   insert into mutirao.task (flow, name) values (flow, name) on conflict do nothing;
   select t.id into strict found_id from mutirao.task t where t.flow = ensure_task.flow and t.name = ensure_task.name;
   return found_id;
@@ -141,7 +142,7 @@ begin
   end;
 end $$;
 
-create or replace function mutirao.define_task(flow int, version int, nth int, document jsonb) returns void
+create or replace function mutirao.define_task(flow int, version int, nth int, document jsonb, stands_by text) returns void
 language plpgsql as $$
 declare
   t record;
@@ -150,33 +151,125 @@ begin
   perform mutirao.check_name('task', document ->> 'name');
   select * into t from jsonb_to_record(document) as x(
     name text, "when" text, depends jsonb, fires text, timeout float8, retries int, backoff float8, priority int, transactional boolean, enabled boolean, description text,
-    wait text, by_clock boolean, "limit" jsonb, offer jsonb, application text, child text, inputs text[], outputs text[], model text, task_class text);
+    wait text, by_clock boolean, "limit" jsonb, offer jsonb, application text, child text, inputs text[], outputs text[], model text, task_class text,
+    on_failure text, force boolean, contingency text, compensation text, critical boolean, safe_point boolean, time_to_wait float8);
   select * into l from jsonb_to_record(coalesce(nullif(t."limit", 'null'), '{}')) as x(at_once int, per_second float8, per text, each int);
-  if (t."when" is null) = (coalesce(t.depends, 'null') = 'null') then
-    perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends)', t.name));
+  if t."when" is not null and coalesce(t.depends, 'null') <> 'null' then
+    perform mutirao.refuse('flow_invalid', format('task "%s" has a condition (when) and a dependency rule (depends): it takes either the one or the other', t.name));
   end if;
   insert into mutirao.rule (version, task, position, condition, depends, fires, timeout, retries, backoff, priority, transactional, enabled, description,
-    wait, by_clock, at_once, per_second, per, each, role, deadline, offer, inputs, outputs, application, child, model, class)
+    wait, by_clock, at_once, per_second, per, each, role, deadline, offer, inputs, outputs, application, child, model, class,
+    on_failure, force, contingency, compensation, critical, safe_point, time_to_wait, stands_by, class_id)
   values (version, mutirao.ensure_task(flow, t.name), nth, t."when", nullif(t.depends, 'null'),
     coalesce(t.fires, case when t."when" is null or t.by_clock then 'once' else 'each' end), make_interval(secs => t.timeout), coalesce(t.retries, 3),
     coalesce(make_interval(secs => t.backoff), interval '100 milliseconds'), coalesce(t.priority, 0), coalesce(t.transactional, false), coalesce(t.enabled, true), t.description,
     t.wait, coalesce(t.by_clock, false), l.at_once, l.per_second, l.per, l.each,
     mutirao.offered_role(t.name, nullif(t.offer, 'null')), make_interval(secs => (t.offer ->> 'deadline')::float8), nullif(t.offer, 'null') - array['role', 'deadline'],
-    t.inputs, t.outputs, t.application, t.child, t.model, t.task_class);
+    t.inputs, t.outputs, t.application, t.child, t.model, t.task_class,
+    coalesce(t.on_failure, 'block'), coalesce(t.force, false), mutirao.ensure_task(flow, t.contingency), mutirao.ensure_task(flow, t.compensation),
+    coalesce(t.critical, false), coalesce(t.safe_point, false), make_interval(secs => t.time_to_wait), stands_by,
+    mutirao.class_of(t.name, t.task_class));
 exception
   when unique_violation then
     perform mutirao.refuse('flow_invalid', format('the task "%s" is declared twice', t.name));
   when check_violation then
-    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, a priority is at most a million either way, limits are more than zero, each goes with per, by_clock with wait, and a deadline is more than zero', t.name));
+    perform mutirao.refuse('flow_invalid', format('task "%s": fires is each or once, a timeout is positive, retries and backoff are not negative, '
+      'a priority is at most a million either way, limits are more than zero, each goes with per, by_clock with wait, a deadline and a time to wait are more than zero, '
+      'and on_failure is block, release, roll_back or safe_point', t.name));
   when data_exception then
     perform mutirao.refuse('flow_invalid', format('task "%s": %s', document ->> 'name', sqlerrm));
 end $$;
+
+-- Of a task without a condition of its own: what for.
+create or replace function mutirao.stands_by(tasks jsonb, document jsonb) returns text
+language plpgsql immutable as $$
+declare
+  name text := document ->> 'name';
+begin
+  if document ->> 'when' is not null or coalesce(document -> 'depends', 'null') <> 'null' then
+    return null;
+  elsif exists (select from jsonb_array_elements(tasks) e where e ->> 'compensation' = name) then
+    return 'compensation';
+  elsif exists (select from jsonb_array_elements(tasks) e where e ->> 'contingency' = name) then
+    return 'contingency';
+  end if;
+  perform mutirao.refuse('flow_invalid', format('task "%s" needs either a condition (when) or a dependency rule (depends), or another task whose contingency or compensation it is', name));
+end $$;
+
+-- Contingencies and compensations of a version: they are there, and stand by for one thing alone.
+create or replace function mutirao.check_stand_by(version int) returns void
+language plpgsql as $$
+declare
+  bad record;
+begin
+  select t.name, n.name as other, s.task as known, s.stands_by as others, w.what into bad
+  from mutirao.rule r join mutirao.task t on t.id = r.task
+  cross join lateral (values ('contingency', r.contingency), ('compensation', r.compensation)) w(what, task)
+  join mutirao.task n on n.id = w.task left join mutirao.rule s on s.version = r.version and s.task = w.task
+  where r.version = check_stand_by.version and (s.task is null or s.stands_by is distinct from w.what
+    or w.what = 'compensation' and (s.compensation is not null or s.contingency is not null or s.on_failure <> 'block' or s.safe_point or s.critical)) order by r.position limit 1;
+  if not found then
+    return;
+  elsif bad.known is null then
+    perform mutirao.refuse('unknown_task', format('task "%s" names the %s "%s", which the flow does not have', bad.name, bad.what, bad.other));
+  elsif bad.others is distinct from bad.what then
+    perform mutirao.refuse('flow_invalid', format('"%s" cannot be the %s of "%s": %s', bad.other, bad.what, bad.name,
+      case when bad.others is null then 'it has a condition of its own' else format('it is a %s', bad.others) end));
+  end if;
+  perform mutirao.refuse('flow_invalid', format('"%s" undoes "%s": it has no compensation, contingency, safe-point or failure action of its own; a compensation that fails is for a person', bad.other, bad.name));
+end $$;
+
+-- One after another, they come to an end; and each takes the place of one task: what it does would let those on who wait for another.
+create or replace function mutirao.check_contingencies(version int) returns void
+language plpgsql as $$
+declare
+  circle text := (select t.name from mutirao.rule r join mutirao.task t on t.id = r.task
+    where r.version = check_contingencies.version and r.task in (select mutirao.contingencies(r.version, r.contingency)) order by r.position limit 1);
+  shared record;
+begin
+  if circle is not null then
+    perform mutirao.refuse('flow_invalid', format('task "%s": its contingency leads back to it', circle));
+  end if;
+  select t.name, c.name as contingency, o.name as other into shared
+  from mutirao.rule r join mutirao.rule x on x.version = r.version and x.contingency = r.contingency and x.position < r.position
+  join mutirao.task t on t.id = r.task join mutirao.task c on c.id = r.contingency join mutirao.task o on o.id = x.task
+  where r.version = check_contingencies.version order by r.position limit 1;
+  if found then
+    perform mutirao.refuse('flow_invalid', format('task "%s": its contingency "%s" is that of "%s"; each has its own', shared.name, shared.contingency, shared.other));
+  end if;
+end $$;
+
+create or replace function mutirao.recovery_contradiction(r mutirao.rule) returns text
+language sql immutable
+return case
+  when r.by_clock and r.class_id is not null then 'nobody does it, so it has no class'
+  when r.stands_by is not null and r.wait is not null then 'it starts in the place of another task or to undo it, so it waits for no time'
+  when r.time_to_wait is not null and (r.depends is null or r.fires <> 'once') then 'time_to_wait goes with depends, and with a task that fires once'
+  when r.force and (r.contingency is not null or r.on_failure <> 'block') then 'a forced task is tried until it succeeds, so it has neither a contingency nor a failure action'
+  when r.critical and r.compensation is not null then 'a critical task cannot be undone, so it has no compensation'
+  when r.contingency is not null and r.on_failure <> 'block' then 'a failed task has a contingency or another failure action, not both' end;
+
+create or replace function mutirao.check_recovery(version int) returns void
+language plpgsql as $$
+declare
+  bad record;
+begin
+  perform mutirao.check_stand_by(version);
+  perform mutirao.check_contingencies(version);
+  select t.name, mutirao.recovery_contradiction(r) as why into bad from mutirao.rule r join mutirao.task t on t.id = r.task
+  where r.version = check_recovery.version and mutirao.recovery_contradiction(r) is not null order by r.position limit 1;
+  if found then
+    perform mutirao.refuse('flow_invalid', format('task "%s": %s', bad.name, bad.why));
+  end if;
+end $$;
+comment on function mutirao.check_recovery(int) is 'What the tasks of a version say of failures, undoing and waiting must make sense.';
 
 create or replace function mutirao.define_tasks(flow int, version int, tasks jsonb) returns void
 language plpgsql as $$
 begin
   perform mutirao.check_list('tasks', tasks);
-  perform mutirao.define_task(flow, version, e.o::int, e.doc) from jsonb_array_elements(tasks) with ordinality e(doc, o);
+  perform mutirao.define_task(flow, version, e.o::int, e.doc, mutirao.stands_by(tasks, e.doc)) from jsonb_array_elements(tasks) with ordinality e(doc, o);
+  perform mutirao.check_recovery(version);
 end $$;
 
 create or replace function mutirao.compile_all(version int) returns void
@@ -283,7 +376,10 @@ begin atomic
         'retries', r.retries, 'backoff', extract(epoch from r.backoff), 'priority', r.priority, 'transactional', r.transactional, 'enabled', r.enabled,
         'description', r.description, 'wait', r.wait, 'by_clock', r.by_clock, 'limit', mutirao.defined_limit(r),
         'offer', r.offer || jsonb_build_object('role', (select o.name from mutirao.role o where o.id = r.role), 'deadline', extract(epoch from r.deadline)),
-        'application', r.application, 'child', r.child, 'inputs', r.inputs, 'outputs', r.outputs, 'model', r.model, 'task_class', r.class) order by r.position)
+        'application', r.application, 'child', r.child, 'inputs', r.inputs, 'outputs', r.outputs, 'model', r.model, 'task_class', r.class,
+        'on_failure', r.on_failure, 'force', r.force, 'contingency', (select o.name from mutirao.task o where o.id = r.contingency),
+        'compensation', (select o.name from mutirao.task o where o.id = r.compensation), 'critical', r.critical, 'safe_point', r.safe_point,
+        'time_to_wait', extract(epoch from r.time_to_wait)) order by r.position)
       from mutirao.rule r join mutirao.task t on t.id = r.task and t.name <> '_FINAL' where r.version = v.id), '[]'))
   from mutirao.version v join mutirao.flow f on f.id = v.flow where v.id = flow_document.version;
 end;

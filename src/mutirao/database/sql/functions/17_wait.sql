@@ -38,8 +38,10 @@ begin
     where i.id = any (instances) and i.hold is null and (j.failures = 0 or j.by_clock or r.by_clock) and j.status in ('ready', 'waiting')),
   moved as (
     update mutirao.job j set due_at = w.due_at, by_clock = w.by_clock, status = case when w.due_at is null then 'ready' else 'waiting' end::mutirao.job_status,
+      gate = case when w.due_at is null then j.gate end,
       ready_at = case when w.due_at is null and j.status = 'waiting' then mutirao.now() else j.ready_at end
-    from wanted w where j.id = w.id and j.status in ('ready', 'waiting') and (j.by_clock <> w.by_clock or j.due_at is distinct from w.due_at
+    from wanted w where j.id = w.id and j.status in ('ready', 'waiting') and (j.by_clock <> w.by_clock or w.due_at is not null and j.gate is not null
+      or j.due_at is distinct from w.due_at and not (w.due_at is null and mutirao.job_state(j.status, j.gate) = 'synchronizing')
       and not coalesce(j.by_clock and greatest(j.due_at, w.due_at) <= mutirao.now() and j.due_at is not null, false))
     returning j.id, j.due_at, j.flow, j.role)
   select min(m.due_at), array_agg(distinct m.flow) filter (where m.due_at is null and m.role is null), array_agg(m.id) filter (where m.due_at is null and m.role is not null)
@@ -74,7 +76,7 @@ begin
   -- Between this and the end of the transaction nobody else sees it run.
   with begun as (
     update mutirao.job j set status = 'running', due_at = null, attempt = nextval('mutirao.attempt_number'), worker = 'clock', lease_until = at
-    where j.id = any (due) and j.instance = any (locked) and j.status = 'waiting' and j.due_at <= at
+    where j.id = any (due) and j.instance = any (locked) and j.status = 'waiting' and j.due_at <= at and not mutirao.is_childs(j)  -- which is to be tried again
     returning j.id, j.attempt)
   select array_agg(b.id order by b.id), array_agg(b.attempt order by b.id) into jobs, attempts from begun b;
   if jobs is null then return 0; end if;

@@ -94,7 +94,7 @@ begin
     continue when change.now = s.change;
     tried := tried || s.job;
     told := told || array(select f from mutirao.finish_round(
-      array[row(1, 1, s.job, s.attempt, s.instance, s.task, j.cause, j.failures, change.now, null, s.writer)::mutirao.entry], 1, null) f);
+      array[row(1, 1, s.job, s.attempt, s.instance, s.task, j.cause, j.failures, change.now, null, s.writer, j.undoes)::mutirao.entry], 1, null) f);
     update mutirao.trace t set note = jsonb_build_object('without', change.without)
     where t.instance = s.instance and t.job = s.job and t.attempt = s.attempt and t.kind = 'finish' and change.without <> '{}';
   end loop;
@@ -193,6 +193,9 @@ begin
   update mutirao.instance i set version = v.id, state = w.state, latest = w.latest, fired = w.fired, reasons = w.reasons,
     status = case when i.status not in ('open.running', 'open.exception') then i.status when w.reasons is null then 'open.running' else 'open.exception' end
   from unnest(work) w where i.id = w.instance;
+  if exists (select from mutirao.stamp) then
+    perform mutirao.note_order(work);
+  end if;
   if v.searchable <> '{}' or exists (select from mutirao.search s where s.instance = any (instances)) then
     perform mutirao.make_searchable(instances);
   end if;

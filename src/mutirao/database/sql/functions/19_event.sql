@@ -143,6 +143,7 @@ language sql stable as $$
       when i.id is null then 'instance_closed'
       when l.id is null then 'instance_busy'
       when i.hold = 'cancelled' then 'instance_cancelled'
+      when exists (select from mutirao.undoing u where u.instance = i.id) then 'instance_undoing'
     end as code) c
   cross join lateral (select c.code, case c.code
       when 'unknown_instance' then format('no instance has the key "%s"', a.key)
@@ -150,6 +151,7 @@ language sql stable as $$
       when 'instance_closed' then format('instance %s has ended and takes no more changes', a.instance)
       when 'instance_busy' then format('another transaction is writing instance %s: try again', a.instance)
       when 'instance_cancelled' then format('instance %s is being cancelled: it closes when its last running job ends', a.instance)
+      when 'instance_undoing' then format('instance %s is being rolled back: only compensations change it', a.instance)
     end as message) r
   where c.code is not null or e.event is not null
 $$;

@@ -29,6 +29,9 @@ language sql immutable as $$
     ('repair',  'open', 50,  '{change}', null),
     ('retry',   'open', 200, '{}', null),
     ('skip',    'open', 50,  '{change}', null),
+    ('roll_back', 'open', 20, '{safe_point}', null),
+    ('start_task', 'open', 50, '{task}', null),
+    ('go_back', 'open', 50,  '{task}', null),
     ('migrate', 'open', 100, '{to,tasks,attributes}', 'migrate_flow'),
     ('look',    'closed', 500, '{version}', 'turn_clock')
 $$;

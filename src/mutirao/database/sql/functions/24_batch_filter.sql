@@ -6,7 +6,7 @@ language sql as $$ select mutirao.refuse('wrong_call', 'filter: ' || why) $$;
 create or replace function mutirao.check_filter(filter jsonb) returns int
 language plpgsql as $$
 declare
-  keys text[] := '{flow,key,status,version,not_version,started_before,started_after,task,error,ids,where}';
+  keys text[] := '{flow,key,status,version,not_version,started_before,started_after,task,error,exception,ids,where}';
   f record;
   flow_id int;
   odd text;
@@ -20,7 +20,7 @@ begin
   end if;
   begin
     select * into f from jsonb_to_record(jsonb_strip_nulls(filter)) as x(
-      flow text, key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[], "where" text);
+      flow text, key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, exception text, ids bigint[], "where" text);
   exception when data_exception then
     perform mutirao.refuse_filter(sqlerrm);
   end;
@@ -32,6 +32,8 @@ begin
     perform mutirao.refuse_filter(format('it names %s instances; at most 10000 can be named, more are chosen by other means', cardinality(f.ids)));
   elsif f.status is not null and not exists (select from unnest(enum_range(null::mutirao.instance_status)) s where starts_with(s::text, f.status)) then
     perform mutirao.refuse_filter(format('there is no status "%s"; an instance is %s', f.status, array_to_string(enum_range(null::mutirao.instance_status), ', ')));
+  elsif f.exception <> all (mutirao.exception_codes()) then
+    perform mutirao.refuse_filter(format('there is no exception "%s"; there are %s', f.exception, array_to_string(mutirao.exception_codes(), ', ')));
   end if;
   if f.flow is not null then
     select x.id into flow_id from mutirao.flow x where x.name = f.flow;
@@ -98,7 +100,7 @@ begin
   select x.*, (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.version) as version_id,
       (select v.id from mutirao.version v where v.flow = b.flow and v.number = x.not_version) as not_version_id,
       (select t.id from mutirao.task t where t.flow = b.flow and t.name = x.task) as task_id into f
-  from jsonb_to_record(b.filter) as x(key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, ids bigint[]);
+  from jsonb_to_record(b.filter) as x(key text, status text, version int, not_version int, started_before timestamptz, started_after timestamptz, task text, error text, exception text, ids bigint[]);
   return array(
     select i.id from (
       select x.id, x.flow, x.version, x.status, x.started_at from mutirao.instance x
@@ -109,8 +111,10 @@ begin
       and (f.status is null or starts_with(i.status::text, f.status))
       and (f.started_before is null or i.started_at < f.started_before) and (f.started_after is null or i.started_at > f.started_after)
       and (f.ids is null or i.id = any (f.ids))
+      and (f.exception is null or exists (
+        select from mutirao.instance x where x.id = i.id and x.reasons @> jsonb_build_array(jsonb_build_object('code', f.exception))))
       and (f.key is null or i.id = (select k.instance from mutirao.key k where k.flow = b.flow and k.key = f.key))
-      and (f.task is null and f.error is null and b.kind not in ('retry', 'skip') or exists (
+      and (f.task is null and f.error is null and (b.kind not in ('retry', 'skip') or b.kind = 'skip' and f.exception = 'condition_failed') or exists (
         select from mutirao.job j where j.instance = i.id and j.status = 'failed' and (f.task is null or j.task = f.task_id)
           and (f.error is null or j.error ->> 'code' = f.error or starts_with(j.error ->> 'error', f.error))))
     order by i.id);

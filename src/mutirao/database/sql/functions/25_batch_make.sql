@@ -13,6 +13,8 @@ begin
     perform mutirao.refuse('wrong_call', format('a batch of kind "%s" takes no "%s"%s', kind, odd, case when takes <> '{}' then ', but ' || array_to_string(takes, ', ') else '' end));
   elsif kind = 'set' and coalesce(arguments -> 'change', '{}') = '{}' then
     perform mutirao.refuse('wrong_call', 'nothing to set: give {"change": {attribute: value, …}}');
+  elsif 'task' = any (takes) and jsonb_typeof(arguments -> 'task') is distinct from 'string' then
+    perform mutirao.refuse('wrong_call', format('a batch of kind "%s" needs the name of a task: give {"task": …}', kind));
   elsif jsonb_typeof(arguments -> 'change') <> 'object' then
     perform mutirao.refuse('wrong_type', format('a change is a JSON object of attributes and their values: it cannot be %s', left(arguments ->> 'change', 100)));
   end if;

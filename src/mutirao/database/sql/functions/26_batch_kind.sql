@@ -27,10 +27,11 @@ end $$;
 create or replace function mutirao.batch_set(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
 language plpgsql as $$
 begin
+  return query select u.instance, 'instance_undoing', format('instance %s is being rolled back: only compensations change it', u.instance) from mutirao.undoing u where u.instance = any (instances);
   return query select r.instance, r.note ->> 'code', mutirao.refusal_words(r) from mutirao.write_all(array(
     select row(1, 'set', i.id, i.flow, i.version, null, null, null, null, b.arguments -> 'change', i.state, i.pending, i.failed, i.fired, i.reached, i.latest, null,
       i.parked, i.reasons, i.hold, i.firings, i.priority, i.started_at, b.made_by, mutirao.note(b.reason))::mutirao.work
-    from mutirao.instance i where i.id = any (instances))) r;
+    from mutirao.instance i where i.id = any (instances) and not exists (select from mutirao.undoing u where u.instance = i.id))) r;
 end $$;
 
 create or replace function mutirao.batch_repair(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
@@ -42,12 +43,17 @@ begin
   return query select n, null::text, null::text from unnest(instances) n where n <> all (wrong);
 end $$;
 
--- The failed jobs that the filter means: of each instance the first, the second, and so on.
+-- The failed jobs that the filter means: of each instance the first, the second, and so on. A change on which a condition raises is parked and gets through
+-- no more than a failed one: who skips those is meant to give another.
 create or replace function mutirao.failed_jobs(b mutirao.batch, instances bigint[]) returns table (job bigint, instance bigint, nth int)
 language sql stable as $$
   select j.id, j.instance, row_number() over (partition by j.instance order by j.id)::int
   from mutirao.job j join mutirao.task t on t.id = j.task
-  where j.instance = any (instances) and j.status = 'failed' and (b.filter ->> 'task' is null or t.name = b.filter ->> 'task')
+  where j.instance = any (instances)
+    and (j.status = 'failed' or b.kind = 'skip' and b.filter ->> 'exception' = 'condition_failed' and j.status = 'parked' and exists (
+      select from mutirao.instance i where i.id = j.instance and i.reasons @> jsonb_build_array(jsonb_build_object('code', 'condition_failed', 'job', j.id))))
+    and (j.undoes is not null or not exists (select from mutirao.undoing u where u.instance = j.instance))
+    and (b.filter ->> 'task' is null or t.name = b.filter ->> 'task')
     and (b.filter ->> 'error' is null or j.error ->> 'code' = b.filter ->> 'error' or starts_with(j.error ->> 'error', b.filter ->> 'error'))
 $$;
 
@@ -76,4 +82,22 @@ begin
     skipped := skipped || f.instance;
   end loop;
   return query select n, null::text, null::text from unnest(instances) n where n <> all (skipped);
+end $$;
+
+create or replace function mutirao.batch_roll_back(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
+language plpgsql as $$
+begin
+  perform mutirao.undo_instance(n, b.arguments ->> 'safe_point', b.made_by, b.reason) from unnest(instances) n;
+end $$;
+
+create or replace function mutirao.batch_start_task(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
+language plpgsql as $$
+begin
+  perform mutirao.start_task_of(n, b.arguments ->> 'task', b.made_by, b.reason) from unnest(instances) n;
+end $$;
+
+create or replace function mutirao.batch_go_back(b mutirao.batch, instances bigint[]) returns setof mutirao.batch_outcome
+language plpgsql as $$
+begin
+  perform mutirao.go_back_to(n, b.arguments ->> 'task', b.made_by, b.reason) from unnest(instances) n;
 end $$;

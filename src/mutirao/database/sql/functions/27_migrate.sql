@@ -79,19 +79,22 @@ comment on function mutirao.migrate_flow(text, int, int, jsonb, jsonb, jsonb, te
 ----------------------------------------------------------------------------------------------------------------- working out
 
 -- Where several jobs become one, the one that has come furthest stays. `ours` are the jobs that are locked; any other is being claimed at
--- this moment, and as good as running. Without it, as in a preview, nobody is claiming.
+-- this moment, and as good as running. Without it, as in a preview, nobody is claiming. What `synchronizes` has to pass the gate, first or once more.
 create or replace function mutirao.migrated_jobs(b mutirao.batch, target int, instances bigint[], ours bigint[])
-returns table (job bigint, instance bigint, task int, becomes int, status mutirao.job_status, goes boolean, clashes boolean)
+returns table (job bigint, instance bigint, task int, becomes int, status mutirao.job_status, goes boolean, clashes boolean, synchronizes boolean)
 language sql stable as $$
-  select j.id, j.instance, j.task, j.becomes, j.status, j.is_free and (not j.is_known or j.nth > 1), not j.is_free and j.nth > 1
+  select j.id, j.instance, j.task, j.becomes, j.status, j.is_free and (not j.is_known or j.nth > 1), not j.is_free and j.nth > 1, j.synchronizes
   from (
-    select j.id, j.instance, j.task, m.becomes, j.status, not (r.is_running or j.status = 'parked' and j.change is not null) as is_free,
-      exists (select from mutirao.rule r where r.version = target and r.task = m.becomes and r.enabled) as is_known,
-      row_number() over (partition by j.instance, m.becomes order by r.is_running desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth
+    select j.id, j.instance, j.task, m.becomes, j.status, not (c.is_running or j.status = 'parked' and j.change is not null) as is_free, coalesce(r.enabled, false) as is_known,
+      row_number() over (partition by j.instance, m.becomes order by c.is_running desc, j.status = 'parked' desc, j.status = 'failed', j.id) as nth,
+      coalesce(r.task = any ((select v.gated from mutirao.version v where v.id = target)::int[]), false) and not c.is_running and case j.status
+        when 'ready' then j.gate is distinct from 'holds' or (j.class, coalesce(j.ordered, false)) is distinct from (r.class_id, r.ordered)
+        when 'waiting' then j.gate is not null or j.failures = 0 else j.status = 'held' end as synchronizes
     from mutirao.job j join mutirao.task t on t.id = j.task
     cross join lateral (select case when b.arguments -> 'tasks' ? t.name
       then (select n.id from mutirao.task n where n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> t.name) else j.task end as becomes) m
-    cross join lateral (select j.status = 'running' or coalesce(j.id <> all (ours), false) as is_running) r
+    cross join lateral (select j.status = 'running' or coalesce(j.id <> all (ours), false) as is_running) c
+    left join mutirao.rule r on r.version = target and r.task = m.becomes
     where j.instance = any (instances) and t.name <> '_EXCPT') j
 $$;
 
@@ -115,6 +118,33 @@ language sql immutable as $$
       (select jsonb_object_agg(m.value, document -> m.key order by m.key) from jsonb_each_text(mapping) m where document ? m.key), '{}') end
 $$;
 
+------------------------------------------------------------------------------------------------------------------ the past
+
+create or replace function mutirao.renamings(instance bigint) returns jsonb
+language sql stable
+return (select jsonb_agg(jsonb_build_object('row', t.id, 'tasks', t.note -> 'tasks') order by t.id) from mutirao.trace t
+  where t.instance = renamings.instance and t.kind = 'migrate' and t.note ? 'tasks');
+comment on function mutirao.renamings(bigint) is 'The rows of its trace by which tasks of an instance became others, and which; null: none.';
+
+create or replace function mutirao.renamed_task(renamings jsonb, since bigint, task int, until bigint) returns int
+language plpgsql stable as $$
+declare
+  r jsonb;
+begin
+  for r in select x from jsonb_array_elements(renamings) x where (x ->> 'row')::bigint > since and (x ->> 'row')::bigint < until loop
+    task := coalesce((select n.id from mutirao.task o join mutirao.task n on n.flow = o.flow and n.name = r -> 'tasks' ->> o.name where o.id = renamed_task.task), task);
+  end loop;
+  return task;
+end $$;
+
+-- Asked of every row of a trace: most instances have no renamings, and then it is nothing but the task.
+create or replace function mutirao.task_since(renamings jsonb, since bigint, task int, until bigint default 9223372036854775807) returns int
+language sql stable
+return case when renamings is null then task else mutirao.renamed_task(renamings, since, task, until) end;
+comment on function mutirao.task_since(jsonb, bigint, int, bigint) is 'What a task that a row of the trace names has become since, by now or before another row.';
+
+---------------------------------------------------------------------------------------------------------------- what it would be
+
 -- What each instance would be under the target version. Only reads.
 create or replace function mutirao.migrate_work(b mutirao.batch, v mutirao.version, instances bigint[], ours bigint[]) returns mutirao.work[]
 language sql stable as $$
@@ -126,8 +156,9 @@ language sql stable as $$
       count(*) filter (where j.status = 'parked' and not j.goes)::int as parked,
       coalesce(array_agg(j.job) filter (where j.goes), '{}') as gone,
       jsonb_agg(jsonb_build_object('job', j.job, 'task', t.name) order by j.job) filter (where j.goes) as removed,
-      coalesce(jsonb_object_agg(n.name, case when j.status in ('running', 'parked') then 'running' when j.status = 'failed' then 'failed' else 'ready' end)
+      coalesce(jsonb_object_agg(n.name, case when j.status in ('running', 'parked') then 'running' when j.status = 'failed' then 'failed' when j.synchronizes then 'synchronizing' else 'ready' end)
         filter (where not j.goes and j.becomes = any (v.named)), '{}') as latest,
+      coalesce(array_agg(j.becomes) filter (where j.synchronizes), '{}') as synchronizing,
       coalesce(array_agg(n.name) filter (where j.goes), '{}') as forgotten,
       jsonb_agg(jsonb_build_object('code', 'task_failed', 'job', j.job, 'task', n.name, 'error', (select x.error ->> 'error' from mutirao.job x where x.id = j.job)) order by j.job)
         filter (where j.status = 'failed' and not j.goes and j.becomes <> all (v.handled)) as failures
@@ -141,8 +172,9 @@ language sql stable as $$
     select i.id, mutirao.mapped(b, p.fired) as fired, mutirao.mapped(b, p.done) as done
     from mutirao.instance i join versions o on o.id = i.version
     cross join lateral (
-      select coalesce(array_agg(distinct f.task), '{}') as fired, coalesce(array_agg(distinct r.task) filter (where r.kind in ('finish', 'skip') and r.task is not null), '{}') as done
-      from mutirao.trace r left join lateral unnest(r.fired) f(task) on true where r.instance = i.id) p
+      select coalesce(array_agg(distinct mutirao.task_since(l.list, r.id, f.task)) filter (where f.task is not null), '{}') as fired,
+        coalesce(array_agg(distinct mutirao.task_since(l.list, r.id, r.task)) filter (where r.kind in ('finish', 'skip') and r.task is not null), '{}') as done
+      from (select mutirao.renamings(i.id) as list offset 0) l join mutirao.trace r on r.instance = i.id left join lateral unnest(r.fired) f(task) on true) p
     where i.id = any (instances) and not (v.terms <@ o.terms and v.once <@ o.once and v.named <@ o.named))
   select coalesce(array_agg(row(1, 'migrate', i.id, i.flow, v.id, null, null, null, null,
       (select coalesce(jsonb_object_agg(e.key, e.value), '{}') from jsonb_each(n.state) e where v.defaults ? e.key),
@@ -161,7 +193,7 @@ language sql stable as $$
         select unnest(mutirao.mapped_terms(b, i.reached)) union
         select mutirao.term(t, 'succeeded') from unnest(p.done) t union
         select mutirao.term(t, 'failed') from unnest(s.failed) t union
-        select mutirao.term(t, 'ready') from unnest(p.fired || s.pending) t union
+        select mutirao.term(t, 'ready') from unnest(mutirao.without(p.fired || s.pending, s.synchronizing) || p.done) t union
         select mutirao.term(t, 'running') from unnest(p.done || s.failed) t) r(x)
       where x = any (v.terms) order by x) end as reached,
     case when v.named = '{}' then null else coalesce((select jsonb_object_agg(t.name, 'succeeded') from mutirao.task t where t.id = any (p.done) and t.id = any (v.named)), '{}')
@@ -174,6 +206,12 @@ language sql stable as $$
   select distinct on (j.instance) j.instance, 'job_running', format('instance %s: two of its running jobs would become %s; let one of them end first', j.instance,
     (select t.name from mutirao.task t where t.id = j.becomes))
   from mutirao.migrated_jobs(b, target, instances, ours) j where b.arguments -> 'tasks' <> '{}' and j.clashes
+$$;
+
+create or replace function mutirao.being_undone(instances bigint[]) returns setof mutirao.batch_outcome
+language sql stable as $$
+  select u.instance, 'instance_undoing', format('instance %s is being rolled back, by the compensations of its version: let that end first', u.instance)
+  from mutirao.undoing u where u.instance = any (instances)
 $$;
 
 create or replace function mutirao.being_claimed(b mutirao.batch, target int, instances bigint[], ours bigint[]) returns setof mutirao.batch_outcome
@@ -195,10 +233,18 @@ language sql as $$
   update mutirao.job j set person = null, offered_to = null, reserved = null, transferred = null, finish_by = null, alert_at = null, allowed = null, size = null
   from mutirao.rule r
   where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and j.role is distinct from r.role;
+  -- Whom it excludes is as well, from now on. What runs has its class without having passed the gate: whoever comes later waits for it.
+  update mutirao.job j set class = r.class_id, ordered = nullif(r.ordered, false),
+    gate = case when j.status = 'running' and (r.class_id is not null or r.ordered) then 'holds' end
+  from mutirao.rule r
+  where j.id = any (jobs) and j.status in ('running', 'parked') and r.version = v.id and r.task = j.task
+    and (j.class, coalesce(j.ordered, false)) is distinct from (r.class_id, r.ordered);
   -- How it is tried is, too. A lease that has begun is left as it is.
-  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.term(r.task, 'running') = any (v.watched), by_clock = r.by_clock or r.child is not null, role = r.role,
-    status = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
-    due_at = case when j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
+  update mutirao.job j set priority = r.priority + i.priority, timeout = r.timeout, watched = mutirao.is_watched(r.task, r.task = any (v.gated), v.watched),
+    by_clock = r.by_clock or r.child is not null, role = r.role, class = r.class_id, ordered = nullif(r.ordered, false), gate_at = null,
+    gate = case when (j.class, coalesce(j.ordered, false)) is not distinct from (r.class_id, r.ordered) and j.status <> 'waiting' then j.gate end,
+    status = case when mutirao.job_state(j.status, j.gate) = 'synchronizing' or j.status = 'waiting' and j.failures = 0 and r.wait is null then 'ready' else j.status end,
+    due_at = case when mutirao.job_state(j.status, j.gate) = 'synchronizing' or j.status = 'waiting' and j.failures = 0 and r.wait is null then null else j.due_at end
   from mutirao.rule r, mutirao.instance i
   where j.id = any (jobs) and j.status not in ('running', 'parked') and r.version = v.id and r.task = j.task and i.id = j.instance;
 $$;
@@ -219,6 +265,11 @@ begin
   update mutirao.job j set task = -j.task where j.id = any (jobs) and j.task < 0;
   update mutirao.participation k set task = n.id from mutirao.task o, mutirao.task n
   where b.arguments -> 'tasks' <> '{}' and k.instance = any (instances) and o.id = k.task and n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> o.name;
+  -- The old ones go when it is settled.
+  insert into mutirao.alarm (instance, task, due_at)
+  select a.instance, n.id, min(a.due_at) from mutirao.alarm a join mutirao.task o on o.id = a.task
+  join mutirao.task n on n.flow = b.flow and n.name = b.arguments -> 'tasks' ->> o.name
+  where a.instance = any (instances) group by 1, 2 on conflict do nothing;
   perform mutirao.take_rules(jobs, v);
 end $$;
 
@@ -235,6 +286,8 @@ declare
 begin
   -- A claim holds a job and not its instance. A new statement follows, and so a new snapshot.
   ours := array(select j.id from mutirao.job j where j.instance = any (instances) order by j.id for update skip locked);
+  return query select * from mutirao.being_undone(instances);
+  instances := array(select n from unnest(instances) n where not exists (select from mutirao.undoing u where u.instance = n));
   refused := array(select c from mutirao.being_claimed(b, v.id, instances, ours) c) || array(select c from mutirao.clashing(b, v.id, instances, ours) c);
   work := mutirao.migrate_work(b, v, array(select n from unnest(instances) n where not exists (select from unnest(refused) r where r.instance = n)), ours);
   if work <> '{}' then
@@ -285,7 +338,8 @@ begin
       from mutirao.migrated_jobs(b, v.id, instances, null) j join mutirao.task o on o.id = j.task join mutirao.task n on n.id = j.becomes
       where b.arguments -> 'tasks' <> '{}' and not j.goes and j.task <> j.becomes group by 1),
     clashing as materialized (
-      select * from mutirao.clashing(b, v.id, instances, null))
+      select c.* from mutirao.clashing(b, v.id, instances, null) c where not exists (select from mutirao.undoing u where u.instance = c.instance)
+      union all select * from mutirao.being_undone(instances))
     select w.instance, (w.note ->> 'from')::int, f.outcome,
       case
         when c.code is not null then c.code || ': ' || c.message
@@ -298,7 +352,9 @@ begin
       array(select r ->> 'task' from jsonb_array_elements(w.note -> 'removed') r), coalesce(m.tasks, '{}')
     from unnest(work, mutirao.look(work, array[v.id])) w left join moving m on m.instance = w.instance left join clashing c on c.instance = w.instance
     cross join lateral (select w.pending = '{}' and w.failed <@ v.handled as is_free offset 0) e
-    cross join lateral (select not w.final and w.fires = '{}' and e.is_free as is_quiet, not w.final and w.firings + cardinality(w.fires) > v.firing_limit as is_runaway offset 0) a
+    cross join lateral (select not w.final and w.fires = '{}' and e.is_free
+        and not (v.alarming <> '{}' and mutirao.is_alarmed(w.instance, w.flow, w.version, w.reached, w.failed || w.fired)) as is_quiet,
+      not w.final and w.firings + cardinality(w.fires) > v.firing_limit as is_runaway offset 0) a
     cross join lateral (select case
         when c.code is not null or mutirao.misfits(w.problem) then 'refused'
         when w.hold is not null then w.hold

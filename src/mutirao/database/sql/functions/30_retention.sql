@@ -66,11 +66,17 @@ begin
 end $$;
 
 create or replace function mutirao.is_awaited(instance bigint) returns boolean
-language sql stable
-return exists (select from mutirao.child c where c.instance = is_awaited.instance and c.due_at is not null);
-comment on function mutirao.is_awaited(bigint) is 'Whether a parent has still to take over what this child gives.';
+language sql stable as $$
+  with recursive above as (
+    select c.parent, c.due_at from mutirao.child c where c.instance = is_awaited.instance
+    union all
+    select c.parent, c.due_at from above a join mutirao.child c on c.instance = a.parent)
+  select exists (select from above a where a.due_at is not null or exists (select from mutirao.instance i where i.id = a.parent))
+$$;
+comment on function mutirao.is_awaited(bigint) is
+  'Whether a parent has still to take over what this child gives; or may be rolled back, or the one above it, and the child with it.';
 
--- Those first that closed first. Who is being looked at again or erased at the moment is left for later.
+-- Those first that closed first. Who is awaited, or being looked at again or erased at the moment, is left for later.
 create or replace function mutirao.lock_due(r mutirao.retention, room int) returns bigint[]
 language plpgsql as $$
 declare
@@ -79,10 +85,10 @@ begin
   if r.action = 'export' then
     return array(
       select c.id from mutirao.exported e join mutirao.closed c on c.id = e.instance and c.closed_at = e.closed_at and c.status = e.status
-      where e.flow = r.flow and e.status = r.status and e.closed_at <= newest order by e.closed_at limit room for update of c skip locked);
+      where e.flow = r.flow and e.status = r.status and e.closed_at <= newest and not mutirao.is_awaited(c.id) order by e.closed_at limit room for update of c skip locked);
   end if;
   return array(
-    select c.id from mutirao.closed c where c.flow = r.flow and c.status = r.status and c.closed_at <= newest
+    select c.id from mutirao.closed c where c.flow = r.flow and c.status = r.status and c.closed_at <= newest and not mutirao.is_awaited(c.id)
     order by c.closed_at limit room for update skip locked);
 end $$;
 
@@ -94,17 +100,19 @@ declare
 begin
   select coalesce(array_agg(x.id), '{}') into due from (
     select c.id, sum(c.firings + 1) over (order by c.id) - c.firings as before from mutirao.closed c where c.id = any (due)) x
-  where x.before <= room * 10 and not mutirao.is_awaited(x.id);
+  where x.before <= room * 10;
   perform mutirao.drop_closed(due);
   return cardinality(due);
 end $$;
 
 create or replace function mutirao.next_due(r mutirao.retention) returns timestamptz
 language sql stable
-return greatest(mutirao.now() + interval '1 second', case r.action
-  when 'drop' then coalesce((select min(c.closed_at) from mutirao.closed c where c.flow = r.flow and c.status = r.status), mutirao.now()) + r.period
-  else coalesce((select min(e.closed_at) from mutirao.exported e where e.flow = r.flow and e.status = r.status) + r.period, mutirao.now() + interval '1 hour') end);
-comment on function mutirao.next_due(mutirao.retention) is 'When something falls due at the earliest. What is exported later makes its rule due at once.';
+return (select case when x.due_at > mutirao.now() then x.due_at else mutirao.now() + interval '1 minute' end from (select case r.action
+  when 'drop' then coalesce((select min(c.closed_at) from mutirao.closed c where c.flow = r.flow and c.status = r.status) + r.period,
+    mutirao.now() + greatest(r.period, interval '1 second'))
+  else coalesce((select min(e.closed_at) from mutirao.exported e where e.flow = r.flow and e.status = r.status) + r.period, mutirao.now() + interval '1 hour') end) x(due_at));
+comment on function mutirao.next_due(mutirao.retention) is
+  'When something falls due at the earliest; what is due by now and was left waits a minute. What is exported later makes its rule due at once.';
 
 -- One clock at a time, one rule at a time, one chunk a turn; then all rest nine times as long as it took, so that dropping a million
 -- old instances takes a tenth of one connection's time and not the work's.

@@ -166,9 +166,35 @@ begin
 end $$;
 comment on function mutirao.why_depends(int, jsonb, mutirao.work) is 'Whether a dependency holds, term by term, in the form of mutirao.why_condition.';
 
+-- In the past, `row` of the note is the row that the moment is about.
+create or replace function mutirao.still_to_undo(w mutirao.work) returns table (done bigint, task int, compensation int)
+language sql stable as $$
+  select d.id, d.task, p.compensation
+  from (select coalesce((w.note ->> 'row')::bigint, 9223372036854775807) as row) n
+  cross join lateral (
+    select coalesce((r.note ->> 'since')::bigint, 0) as since from mutirao.trace r where r.instance = w.instance and r.kind = 'roll_back' and r.id <= n.row order by r.id desc limit 1) o
+  join mutirao.trace d on d.instance = w.instance and d.kind = 'finish' and d.cause >= o.since and d.id <= n.row
+  join mutirao.rule p on p.version = w.version and p.task = d.task and p.compensation is not null
+  where (w.hold = 'undoing' or w.kind = 'now' and exists (select from mutirao.undoing u where u.instance = w.instance))
+    and not exists (
+      select from mutirao.trace u where u.instance = d.instance and u.id > d.id and u.id <= n.row and u.kind in ('compensate', 'skip') and (u.note ->> 'undoes')::bigint = d.id)
+$$;
+comment on function mutirao.still_to_undo(mutirao.work) is 'What the rollback of an instance has still to undo: the rows by which jobs ended, their tasks, and what undoes these.';
+
+create or replace function mutirao.why_stand_by(r mutirao.rule, w mutirao.work) returns jsonb
+language sql stable
+return (
+  select jsonb_build_object('kind', 'part', 'text', format(case r.stands_by when 'contingency' then '%s has failed for good' else '%s is to be undone' end, n.names),
+    'lacks', format(case r.stands_by when 'contingency' then '%s has not failed for good' else '%s is not to be undone' end, n.names),
+    'holds', case r.stands_by when 'contingency' then n.has_failed else exists (select from mutirao.still_to_undo(w) u where u.compensation = r.task) end)
+  from (
+    select string_agg(t.name, ' or ' order by p.position) as names, bool_or(mutirao.term(p.task, 'aborted') = any (w.reached)) as has_failed
+  from mutirao.rule p join mutirao.task t on t.id = p.task where p.version = r.version and r.task in (p.contingency, p.compensation)) n);
+comment on function mutirao.why_stand_by(mutirao.rule, mutirao.work) is 'For whom a task stands by, and whether it has come to that.';
+
 create or replace function mutirao.why_rule(r mutirao.rule, w mutirao.work) returns jsonb
 language sql stable
-return case when r.condition is not null then mutirao.why_condition(r, w) else mutirao.why_depends(r.version, r.depends, w) end;
+return case when r.condition is not null then mutirao.why_condition(r, w) when r.stands_by is not null then mutirao.why_stand_by(r, w) else mutirao.why_depends(r.version, r.depends, w) end;
 
 ---------------------------------------------------------------------------------------------------------------- in words
 
@@ -188,6 +214,7 @@ return case state when 'not_ready' then 'has not fired' when 'succeeded' then 'h
 create or replace function mutirao.part_words(part jsonb) returns text
 language sql immutable as $$
   select case
+    when part ? 'lacks' and part -> 'holds' = 'false' then part ->> 'lacks'
     when part ->> 'kind' = 'term' then format('%s %s: it %s', part ->> 'task', case part ->> 'state' when 'ready' then 'has not been ready' when 'running' then 'has not run' else 'has not ' || (part ->> 'state') end,
       mutirao.state_words(part -> 'values' ->> ('task_' || (part ->> 'task'))))
     else format(case when part ->> 'kind' in ('all', 'any') then '(%s)' else '%s' end, left(part ->> 'text', 200)) || case

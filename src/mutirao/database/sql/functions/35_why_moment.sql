@@ -35,11 +35,13 @@ language plpgsql stable as $$
 declare
   b mutirao.batch;
   gone int[] := array(select t.id from jsonb_array_elements(r.note -> 'removed') x join mutirao.task t on t.flow = r.flow and t.name = x ->> 'task');
+  renamings jsonb := mutirao.renamings(r.instance);
   fired int[];
   done int[];
 begin
   select * into b from mutirao.batch x where x.id = (r.note ->> 'batch')::bigint;
-  select mutirao.mapped(b, array_agg(distinct f.task)), mutirao.mapped(b, array_agg(distinct x.task) filter (where x.kind in ('finish', 'skip')))
+  select mutirao.mapped(b, array_agg(distinct mutirao.task_since(renamings, x.id, f.task, r.id))),
+    mutirao.mapped(b, array_agg(distinct mutirao.task_since(renamings, x.id, x.task, r.id)) filter (where x.kind in ('finish', 'skip')))
     into fired, done
   from mutirao.trace x left join lateral unnest(x.fired) f(task) on true where x.instance = r.instance and x.id < r.id;
   w.pending := mutirao.mapped(b, array(select unnest(w.pending) except select unnest(gone)));
@@ -58,6 +60,8 @@ create or replace function mutirao.moment_after(w mutirao.work, r mutirao.trace,
 language plpgsql stable as $$
 declare
   undone int[] := '{}';
+  gone int[];
+  again int;
   reaches text;
 begin
   case
@@ -73,9 +77,10 @@ begin
     when r.kind = 'reach' then
       reaches := case when r.attempt is null then 'ready' else 'running' end;
     when r.kind = 'retry' and r.task = any (w.failed) then  -- by a person
-      reaches := 'ready';
+      reaches := case when r.task = any (v.gated) then 'synchronizing' else 'ready' end;
       w.failed := array_remove(w.failed, r.task);
       w.pending := w.pending || r.task;
+      w.reached := mutirao.terms_without_end(v, w.reached, r.task);
       undone := array[r.task];
     when r.kind = 'removed' then
       w.pending := array_remove(w.pending, r.task);
@@ -86,28 +91,37 @@ begin
       undone := array(select unnest(w.failed) except select unnest(v.handled));
       w.failed := array(select unnest(w.failed) except select unnest(undone));
       w.fired := array(select unnest(w.fired) except select unnest(undone));
-    when r.kind = 'removed' then  -- with its task
-      w.latest := w.latest - (select t.name from mutirao.task t where t.id = r.task);
+    when r.kind = 'compensate' then
       w.pending := array_remove(w.pending, r.task);
-      w.failed := array_remove(w.failed, r.task);
-      w.fired := array_remove(w.fired, r.task);
+    when r.kind in ('rolled_back', 'go_back') and r.note ? 'since' then
+      again := (select t.id from mutirao.task t where r.kind = 'go_back' and t.flow = r.flow and t.name = r.note ->> 'task');
+      gone := array(
+        select f.task from mutirao.trace t cross join unnest(t.fired) f(task) where t.instance = r.instance and t.id >= (r.note ->> 'since')::bigint and t.id < r.id
+        union select again);
+      w.pending := array(select unnest(w.pending) except select unnest(gone));
+      w.failed := array(select unnest(w.failed) except select unnest(gone));
+      w := mutirao.marked_before(w, (r.note ->> 'since')::bigint, again, r.id);
     when r.kind = 'migrate' then
       w := mutirao.moment_migrated(w, r, v);
     else null;
   end case;
   w.hold := case when r.kind = 'cancel' or w.hold = 'cancelled' then 'cancelled'
+    when r.kind = 'roll_back' or w.hold = 'undoing' and r.kind <> 'rolled_back' then 'undoing'
     else case r.status when 'open.notrunning.suspended' then 'suspended' when 'open.notrunning' then 'delayed' end end;
   if undone <> '{}' then
     w.reached := mutirao.terms_without(w.reached, undone);
     w.latest := w.latest - array(select t.name from mutirao.task t where t.id = any (undone));
   end if;
-  if reaches is not null then
+  if r.kind in ('finish', 'skip', 'fail') and r.task = any (v.standing) then
+    w.reached := mutirao.reached_by(v, w.reached, r.task, r.kind = 'fail');
+    w.latest := mutirao.latest_by(v, w.latest, r.task, r.kind = 'fail');
+  elsif reaches is not null then
     w.reached := mutirao.reached_with(w.reached, v.terms, array[r.task], reaches);
     w.latest := mutirao.latest_with(w.latest, array[r.task], array[r.task], reaches);
   end if;
   w.state := coalesce(r.state, w.state);
   w.version := r.version;
-  w.note := jsonb_build_object('status', r.status);
+  w.note := jsonb_build_object('status', r.status, 'row', r.id);
   return w;
 end $$;
 
@@ -116,8 +130,8 @@ language plpgsql stable as $$
 begin
   w.pending := w.pending || starts;
   w.fired := w.fired || array(select unnest(starts) intersect select unnest(v.once));
-  w.reached := mutirao.reached_with(w.reached, v.terms, starts, 'ready');
-  w.latest := mutirao.latest_with(w.latest, starts, starts, 'ready');
+  w.reached := mutirao.reached_with(w.reached, v.terms, mutirao.without(starts, v.gated), 'ready');
+  w.latest := mutirao.latest_fired(w.latest, starts, starts, v.gated);
   return w;
 end $$;
 comment on function mutirao.moment_with(mutirao.work, int[], mutirao.version) is 'The same moment once these tasks have fired.';
@@ -153,8 +167,12 @@ create or replace function mutirao.row_words(r mutirao.trace) returns text
 language sql stable as $$
   select format(case r.kind
       when 'start' then 'the start' when 'finish' then '%s done' when 'fail' then '%s failed for good' when 'skip' then '%s skipped' when 'drop' then '%s ended, not kept'
-      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end when 'look' then 'a new version' when 'removed' then 'the job of %s removed' when 'reopen' then 'a new version' when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
-      when 'retry' then '%s tried again' when 'parked' then '%s parked' else r.kind end, (select t.name from mutirao.task t where t.id = r.task))
+      when 'reach' then '%s ' || case when r.attempt is null then 'ready again' else 'running' end
+      when 'look' then 'a new version' when 'removed' then 'the job of %s removed' when 'reopen' then 'a new version'
+      when 'migrate' then 'the move to another version' when 'due' then 'its time to start' when 'set' then 'a change from outside'
+      when 'retry' then '%s tried again' when 'parked' then '%s parked' when 'roll_back' then 'the order to roll back' when 'compensate' then '%s, which undoes, done'
+      when 'rolled_back' then 'the end of the rollback' when 'alarm' then 'a time to wait that has passed'
+      when 'start_task' then 'a start by hand' when 'go_back' then 'going back' else r.kind end, (select t.name from mutirao.task t where t.id = r.task))
     || case when r.writer in ('clock', 'mutirao') then '' else ', by ' || r.writer end
 $$;
 comment on function mutirao.row_words(mutirao.trace) is 'What a row of the trace tells, for the middle of a sentence.';

@@ -94,15 +94,28 @@ return coalesce((
   select format('; the last one, %s, %s %s ago', w.name, case when w.stopped_at is null then 'was seen' else 'stopped' end, mutirao.span_words(mutirao.now() - coalesce(w.stopped_at, w.seen_at)))
   from mutirao.worker w where w.tasks @> array[absence_words.task] order by w.seen_at desc limit 1), '');
 
-create or replace function mutirao.item_words(j mutirao.job, at timestamptz) returns text
+-- It reserves nothing: whoever takes the item is told for certain.
+create or replace function mutirao.kept_back(j mutirao.job, out kind text, out instance bigint, out says text)
+language plpgsql stable as $$
+begin
+  select 'class', x.instance, format('"%s" of instance %s %s, and its class "%s" excludes this one', x.task, x.instance,
+    case when x.holds then 'is being done' else 'has waited for long and goes first' end, x.class) into kind, instance, says
+  from mutirao.excluder(j) x where x.job is not null;
+  if kind is null and j.ordered then
+    select 'ordering', first, format('instance %s goes first by an ordering', first) into kind, instance, says from mutirao.goes_before(j) first where first is not null;
+  end if;
+end $$;
+comment on function mutirao.kept_back(mutirao.job) is 'What keeps a work item from being taken at present: a class or an ordering, which instance, and that in words; nulls: nothing does.';
+
+create or replace function mutirao.item_words(j mutirao.job, at timestamptz, kept_back text) returns text
 language sql stable
 return case j.status when 'running' then format('is with "%s"', (select p.name from mutirao.person p where p.id = j.person))
-    else format('has been on offer for %s, and nobody has taken it: %s', mutirao.span_words(at - coalesce(j.ready_at, j.created_at)), coalesce(
+    else format('has been on offer for %s, and %s', mutirao.span_words(at - coalesce(j.ready_at, j.created_at)), coalesce('cannot be taken: ' || kept_back, 'nobody has taken it: ' || coalesce(
       (select format('only "%s" may', p.name) from mutirao.person p where p.id = j.offered_to),
       (select format('the role "%s" has %s', r.name, coalesce(nullif(mutirao.counted(count(p.id), 'person', 'persons'), '0 persons'), 'nobody')) from mutirao.role r
-       left join mutirao.member m on m.role = r.id left join mutirao.person p on p.id = m.person and p.disabled_at is null where r.id = j.role group by r.name))) end
+       left join mutirao.member m on m.role = r.id left join mutirao.person p on p.id = m.person and p.disabled_at is null where r.id = j.role group by r.name)))) end
   || coalesce(case when j.finish_by > at then '; it is due in ' || mutirao.span_words(j.finish_by - at) else '; it has been due for ' || mutirao.span_words(at - j.finish_by) end, '');
-comment on function mutirao.item_words(mutirao.job, timestamptz) is 'What a work item waits for, in words that follow the name of its task.';
+comment on function mutirao.item_words(mutirao.job, timestamptz, text) is 'What a work item waits for, in words that follow the name of its task.';
 
 create or replace function mutirao.why_child(j mutirao.job, child text) returns jsonb
 language sql stable
@@ -112,6 +125,22 @@ return (select jsonb_strip_nulls(jsonb_build_object('waits_for', case when c.ins
     else format('is being done by instance %s of %s, which is %s', c.instance, child, i.status) end))
   from (select) one left join mutirao.child c on c.job = j.id left join mutirao.instance i on i.id = c.instance);
 
+create or replace function mutirao.why_gate(j mutirao.job, at timestamptz) returns jsonb
+language plpgsql stable as $$
+begin
+  return (select jsonb_strip_nulls(jsonb_build_object('status', 'synchronizing', 'due_at', null, 'class', c.name,
+    'waits_for', case when j.waits_for is not null then 'ordering' else 'class' end, 'instance', coalesce(o.first, h.instance), 'says', format('has been synchronizing for %s: %s',
+      mutirao.span_words(at - j.created_at), case
+        when o.first is not null then format('instance %s goes first by the ordering of %s', o.first, (
+          select x.first || ' and ' || x.second from mutirao.order_wait w join mutirao.ordering x on x.id = w.ordering where w.job = j.id))
+        when h.job is not null then format('"%s" of instance %s %s a class that conflicts with "%s"', h.task, h.instance,
+          case when h.holds then 'holds' else 'has waited for long, and goes first, for' end, c.name)
+        else 'it is let through in a moment' end)))
+  from (select) one left join mutirao.class c on c.id = j.class left join lateral mutirao.excluder(j) h on j.waits_for is null
+  left join lateral mutirao.goes_before(j) o(first) on j.waits_for is not null);
+end $$;
+comment on function mutirao.why_gate(mutirao.job, timestamptz) is 'Whom a job waits for that is synchronizing.';
+
 -- Each status of a job is a branch: what it waits for, and that in words that follow the name of the task.
 create or replace function mutirao.why_job(j mutirao.job, r mutirao.rule, w mutirao.work) returns jsonb
 language plpgsql stable as $$
@@ -119,6 +148,7 @@ declare
   at timestamptz := mutirao.now();
   most int := 1000;
   tries int := coalesce(r.retries, 3) + 1;
+  try text := format('try %s%s', j.failures + 1, case when r.force then ', until it succeeds' else ' of ' || tries end);
   age text := mutirao.span_words(at - coalesce(j.ready_at, j.created_at));
   error text := mutirao.error_words(j.error);
   facts jsonb := jsonb_strip_nulls(jsonb_build_object('id', j.id, 'status', j.status, 'created_at', j.created_at, 'ready_at', j.ready_at, 'priority', j.priority, 'attempt', j.attempt, 'worker', j.worker,
@@ -131,10 +161,12 @@ declare
   waits_for text;
 begin
   if j.role is not null and j.status in ('ready', 'running') then
-    return facts || jsonb_strip_nulls(jsonb_build_object('waits_for', 'person', 'says', mutirao.item_words(j, at), 'finish_by', j.finish_by,
-      'role', (select x.name from mutirao.role x where x.id = j.role)));
+    return facts || (select jsonb_strip_nulls(jsonb_build_object('waits_for', coalesce(k.kind, 'person'), 'instance', k.instance, 'says', mutirao.item_words(j, at, k.says), 'finish_by', j.finish_by,
+      'role', (select x.name from mutirao.role x where x.id = j.role))) from (select) one left join mutirao.kept_back(j) k on j.status = 'ready');
   elsif r.child is not null and j.status in ('ready', 'running') then
     return facts || mutirao.why_child(j, r.child);
+  elsif mutirao.job_state(j.status, j.gate) = 'synchronizing' then
+    return facts || mutirao.why_gate(j, at);
   end if;
   case j.status::text
     when 'ready' then
@@ -151,7 +183,7 @@ begin
     when 'running' then
       waits_for := case when j.lease_until > at then 'end' else 'lease' end;
       says := case when j.lease_until > at then format('is running at %s, attempt %s%s; leased for another %s', j.worker, j.attempt,
-          case when j.failures > 0 then format(', try %s of %s', j.failures + 1, tries) else '' end || coalesce(', to end within ' || mutirao.span_words(j.deadline_at - at), ''),
+          case when j.failures > 0 then ', ' || try else '' end || coalesce(', to end within ' || mutirao.span_words(j.deadline_at - at), ''),
           mutirao.span_words(j.lease_until - at))
         else format('was running at %s, whose lease ended %s ago: a clock gives it to another worker', j.worker, mutirao.span_words(at - j.lease_until)) end;
     when 'waiting' then
@@ -162,8 +194,8 @@ begin
           else format('has been due by %s for %s: a clock must be running', r.wait, mutirao.span_words(at - j.due_at)) end;
         return facts || jsonb_build_object('waits_for', waits_for, 'says', says, 'attribute', r.wait);
       end if;
-      says := format('%s, try %s of %s, after: %s', case when j.due_at > at then 'is tried again in ' || mutirao.span_words(j.due_at - at)
-        else format('has been due for another try for %s: a clock must be running', mutirao.span_words(at - j.due_at)) end, j.failures + 1, tries, error);
+      says := format('%s, %s, after: %s', case when j.due_at > at then 'is tried again in ' || mutirao.span_words(j.due_at - at)
+        else format('has been due for another try for %s: a clock must be running', mutirao.span_words(at - j.due_at)) end, try, error);
     when 'held' then
       waits_for := 'resume';
       says := 'is held: the instance is suspended';

@@ -14,7 +14,7 @@ return case
   when r.task = any (w.pending) then 'pending'
   when r.task = any (w.failed) then 'failed'
   when r.task = any (w.fired) then 'fired_once'
-  when condition -> 'holds' <> 'true' then 'condition'
+  when condition -> 'holds' <> 'true' then case when w.failed <> '{}' and w.kind = 'now' and r.task = any (mutirao.blocked_tasks(w)) then 'blocked' else 'condition' end
   when w.hold is not null then w.hold
   when final -> 'holds' = 'true' then 'final'
   when w.reasons @> '[{"code": "runaway"}]' then 'runaway'
@@ -31,6 +31,9 @@ return case stands
   when 'delayed' then 'would fire, but the instance starts later'
   when 'suspended' then 'would fire, but the instance is suspended'
   when 'cancelled' then 'would fire, but the instance is being cancelled'
+  when 'undoing' then 'would fire, but the instance is being rolled back'
+  when 'blocked' then 'is blocked by what has failed: ' || mutirao.tree_words(condition)
+  when 'alarm' then verb || ': ' || mutirao.tree_words(condition)
   when 'final' then 'would fire, but the final condition holds, and then nothing fires'
   when 'runaway' then 'would fire, but the instance has fired more often than its flow allows'
   when 'next_look' then 'holds, and fires when the instance is written or looked at next' end;
@@ -64,6 +67,39 @@ return format('fired at row %s of the trace, after %s%s', fired ->> 'row', fired
   select string_agg(format('%s %s → %s', c.key, mutirao.short_json(coalesce(c.value -> 'before', 'null')), mutirao.short_json(coalesce(c.value -> 'after', 'null'))), ', ' order by c.key)
   from jsonb_each(fired -> 'changes') c), ''));
 
+create or replace function mutirao.alarm_words(w mutirao.work, task int) returns text
+language sql stable
+return (
+  select case when a.due_at = 'infinity' then 'starts when the instance is written next'
+    when a.due_at > mutirao.now() then format('starts in %s', mutirao.span_words(a.due_at - mutirao.now()))
+    else format('has been due for %s, for which a clock must be running,', mutirao.span_words(mutirao.now() - a.due_at)) end || ' whatever they do'
+  from mutirao.alarm a where w.kind = 'now' and w.hold is null and a.instance = w.instance and a.task = alarm_words.task);
+comment on function mutirao.alarm_words(mutirao.work, int) is 'When a task starts that does not wait for ever; null: it has no alarm.';
+
+-- A compensation is fired by no row of the trace: it is told by the rows in which it undid something.
+create or replace function mutirao.why_undone(r mutirao.rule, w mutirao.work, fired_row bigint, out stands text, out says text)
+language plpgsql stable as $$
+declare
+  is_compensation boolean := r.stands_by is not distinct from 'compensation';
+  until bigint := coalesce((w.note ->> 'row')::bigint, 9223372036854775807);
+begin
+  stands := 'undoing';
+  select case when is_compensation then format('is to undo %s, once what follows is undone', mutirao.task_names(array_agg(distinct u.task)))
+    else 'is to be undone by ' || mutirao.task_names(array_agg(distinct u.compensation)) end into says
+  from mutirao.still_to_undo(w) u where r.task in (u.compensation, u.task) having count(*) > 0;
+  if says is null then
+    stands := 'undone';
+    select case when not is_compensation then 'has been undone' || case when u.task = d.task then '' else ' by ' || mutirao.task_names(array[u.task]) end
+        when u.kind = 'skip' then format('was skipped, to undo %s,', n.name) else 'undid ' || n.name end || format(' at row %s of the trace', u.id) into says
+    from mutirao.trace u join mutirao.trace d on d.instance = u.instance and d.id = (u.note ->> 'undoes')::bigint join mutirao.task n on n.id = d.task
+    where u.instance = w.instance and u.id <= until and u.kind in ('compensate', 'skip') and r.task = case when is_compensation then u.task else d.task end
+      and u.id > coalesce(fired_row, 0)
+    order by u.id desc limit 1;
+  end if;
+end $$;
+comment on function mutirao.why_undone(mutirao.rule, mutirao.work, bigint) is
+  'Whether a rollback is to undo, or has undone, what a task did since it last fired; of a compensation, what it is to undo or has undone.';
+
 create or replace function mutirao.why_task(r mutirao.rule, w mutirao.work, at bigint, final jsonb, told boolean) returns mutirao.explanation
 language plpgsql stable as $$
 declare
@@ -71,6 +107,8 @@ declare
   j mutirao.job;
   e mutirao.explanation;
   is_past boolean := at is not null;
+  undone record;
+  alarm text;
 begin
   e.task := (select t.name from mutirao.task t where t.id = r.task);
   e.fired := mutirao.last_firing(w.instance, r.task, at, told);
@@ -82,6 +120,7 @@ begin
     select * into j from mutirao.job x where x.instance = w.instance and x.task = r.task;
   end if;
   e.holds := (e.condition ->> 'holds')::boolean;
+  undone := mutirao.why_undone(r, w, (e.fired ->> 'row')::bigint);
   if j.id is not null then
     e.job := mutirao.why_job(j, r, w);
     e.stands := j.status;
@@ -89,14 +128,20 @@ begin
   elsif is_past and (e.fired ->> 'row')::bigint = at then
     e.stands := 'fired';
     e.answer := format('%s %s', e.task, mutirao.firing_words(e.fired));
+  elsif undone.says is not null and (undone.stands = 'undoing' or w.hold = 'undoing' or w.kind = 'closed' or r.stands_by = 'compensation') then
+    e.stands := case when w.kind = 'closed' then 'closed' else undone.stands end;
+    e.answer := format('%s %s', e.task, undone.says);
   elsif w.kind = 'closed' then
     e.stands := 'closed';
     e.answer := case when e.fired is null then format('%s never fired: ', e.task) || case when e.holds then 'nothing fires once an instance is final' else mutirao.tree_words(e.condition) end
       else format('%s has ended: it %s%s', e.task, case when (e.fired ->> 'times')::int > 1 then format('fired %s times, and last ', e.fired ->> 'times') else '' end, mutirao.firing_words(e.fired)) end;
   else
     e.stands := mutirao.why_idle(r, w, e.condition, final);
-    e.answer := format('%s %s', e.task, mutirao.idle_words(e.stands, e.condition, case when is_past then 'did not fire' when e.fired is null then 'has not fired' else 'does not fire now' end))
-      || coalesce('; it last fired at row ' || (e.fired ->> 'row'), '');
+    alarm := case when e.stands in ('condition', 'blocked') then mutirao.alarm_words(w, r.task) end;
+    e.stands := case when alarm is null then e.stands else 'alarm' end;
+    e.answer := format('%s %s', e.task, mutirao.idle_words(e.stands, e.condition,
+        case when is_past then 'did not fire' when e.fired is null then 'has not fired' else 'does not fire now' end || coalesce(', and ' || alarm, '')))
+      || coalesce('; it last fired at row ' || (e.fired ->> 'row') || coalesce(', and ' || undone.says, ''), '');
   end if;
   return e;
 end $$;
@@ -153,6 +198,7 @@ return case reason ->> 'code'
   when 'runaway' then format('it fired %s times without an end', reason ->> 'firings')
   when 'condition_failed' then format('the condition of %s raises "%s"', coalesce(reason ->> 'task', '?'), mutirao.error_words(reason))
   when 'task_failed' then format('%s has failed for good: %s', reason ->> 'task', mutirao.error_words(reason))
+  when 'compensation_failed' then format('%s, which undoes, has failed for good: %s', reason ->> 'task', mutirao.error_words(reason))
   else coalesce(nullif(mutirao.error_words(reason), ''), reason ->> 'code') end;
 
 create or replace function mutirao.why_instance(w mutirao.work, at bigint, tasks mutirao.explanation[]) returns mutirao.explanation
@@ -172,13 +218,16 @@ begin
   end if;
   select * into r from mutirao.trace x where x.instance = w.instance and x.kind = case w.hold when 'suspended' then 'suspend' else 'cancel' end order by x.id desc limit 1;
   select string_agg(t.answer, '; ' order by t.n) filter (where t.n <= 2) || case when count(*) > 2 then format('; and %s more', count(*) - 2) else '' end into pending
-  from (select x.answer, row_number() over () as n from unnest(tasks) x where x.job is not null) t;
+  from (select x.answer, row_number() over () as n from unnest(tasks) x where x.job is not null or x.stands = 'alarm') t;
   e.answer := format('instance %s %s', w.instance, case
     when w.kind = 'closed' then format('is %s, since %s', e.stands, mutirao.span_words(mutirao.now() - (w.note ->> 'closed_at')::timestamptz))
       || case when e.stands = 'closed.aborted' then coalesce(': cancelled by ' || r.writer, '') else '' end
     when w.hold = 'suspended' then format('is suspended by %s%s: nothing starts until it is resumed', r.writer, coalesce(' (' || (r.note ->> 'reason') || ')', ''))
     when w.hold = 'delayed' then (select case when d.due_at > mutirao.now() then format('starts in %s', mutirao.span_words(d.due_at - mutirao.now()))
       else format('has been due to start for %s: a clock must be running', mutirao.span_words(mutirao.now() - d.due_at)) end from mutirao.delayed d where d.instance = w.instance)
+    when w.hold = 'undoing' and w.reasons is null then format('is being rolled back%s: %s', coalesce((
+      select format(' by %s%s', x.writer, coalesce(' (' || (x.note ->> 'reason') || ')', ''))
+      from mutirao.trace x where x.instance = w.instance and x.kind = 'roll_back' order by x.id desc limit 1), ''), coalesce(pending, 'nothing is pending'))
     when w.hold = 'cancelled' then format('is being cancelled by %s: it closes when %s has ended', r.writer, mutirao.task_names(w.pending))
     when w.reasons is not null then format('is an exception: %s', (select string_agg(mutirao.reason_words(x), '; ') from jsonb_array_elements(w.reasons) x))
     else format('is %s: %s', e.stands, coalesce(pending, 'nothing is pending')) end);
@@ -187,7 +236,7 @@ end $$;
 
 create or replace function mutirao.why_rank(stands text) returns int
 language sql immutable
-return coalesce(array_position(array['failed', 'parked', 'waiting', 'ready', 'running', 'held', 'fired', 'next_look', 'delayed', 'suspended', 'cancelled', 'runaway', 'final', 'pending', 'condition', 'closed', 'fired_once', 'disabled'], stands), 7);
+return coalesce(array_position(array['failed', 'parked', 'waiting', 'ready', 'running', 'held', 'fired', 'next_look', 'alarm', 'delayed', 'suspended', 'cancelled', 'undoing', 'runaway', 'blocked', 'final', 'pending', 'condition', 'closed', 'undone', 'fired_once', 'disabled'], stands), 7);
 
 create or replace function mutirao.why(instance bigint, task text default null, at bigint default null) returns setof mutirao.explanation
 language plpgsql stable security definer as $$

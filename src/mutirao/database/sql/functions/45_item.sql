@@ -95,7 +95,8 @@ end $$;
 create or replace function mutirao.take_item(p mutirao.person, j mutirao.job, lock boolean) returns bigint
 language plpgsql as $$
 begin
-  update mutirao.job x set status = 'running', person = p.id, reserved = nullif(take_item.lock, false), worker = p.name, lease_until = 'infinity',
+  update mutirao.job x set status = 'running', due_at = null, person = p.id, reserved = nullif(take_item.lock, false), worker = p.name,
+    lease_until = case when x.status = 'running' then x.lease_until else coalesce(mutirao.now() + x.timeout, 'infinity') end,
     attempt = case when x.status = 'running' then x.attempt else nextval('mutirao.attempt_number') end
   where x.id = j.id returning * into j;
   insert into mutirao.participation as k (instance, task, person, job, attempt) values (j.instance, j.task, p.id, j.id, j.attempt)
@@ -108,11 +109,52 @@ begin
   return j.attempt;
 end $$;
 
+create or replace function mutirao.held_classes() returns int[]
+language sql stable
+return array(select mine.id from mutirao.class mine where exists (select from mutirao.job x where x.class = any (mine.conflicts) and x.gate = 'holds'));
+comment on function mutirao.held_classes() is 'The classes whose jobs have to wait at present.';
+
+-- The item is taken. Whoever calls this waits for no other lock afterwards.
+create or replace function mutirao.take_gate(j mutirao.job) returns void
+language plpgsql as $$
+declare
+  why text;
+begin
+  if j.class is null and j.ordered is not true or j.status = 'running' then return; end if;
+  perform mutirao.lock_gate();
+  why := (mutirao.kept_back(j)).says;
+  if why is not null then
+    perform mutirao.refuse('class_held', format('work item %s cannot be done at present: %s', j.id, why));
+  elsif j.ordered then
+    perform mutirao.take_stamp(j);
+  end if;
+end $$;
+comment on function mutirao.take_gate(mutirao.job) is 'A work item is being taken: it has its class until the transaction ends, or is refused.';
+
+-- Of a worklist, one after another: what is kept back is as it was.
+create or replace function mutirao.try_item(p mutirao.person, j mutirao.job, lock boolean) returns bigint
+language plpgsql as $$
+declare
+  attempt bigint;
+begin
+  if j.class is null and j.ordered is not true then
+    return mutirao.take_item(p, j, lock);
+  end if;
+  begin
+    attempt := mutirao.take_item(p, j, lock);
+    perform mutirao.take_gate(j);
+    return attempt;
+  exception when sqlstate 'MU226' then
+    return null;
+  end;
+end $$;
+
 create or replace function mutirao.select_item(actor int, job bigint, lock boolean default false) returns bigint
 language plpgsql security definer as $$
 declare
   p mutirao.person := mutirao.actor(actor);
   j mutirao.job := mutirao.item(actor, job);
+  attempt bigint;
 begin
   if j.person = p.id and j.status = 'running' and coalesce(j.reserved, false) = lock then
     return j.attempt;  -- asked twice
@@ -125,7 +167,9 @@ begin
     perform mutirao.refuse_item(j, job);
   end if;
   perform mutirao.check_take(p, j, lock);
-  return mutirao.take_item(p, j, lock);
+  attempt := mutirao.take_item(p, j, lock);
+  perform mutirao.take_gate(j);  -- last of all locks
+  return attempt;
 end $$;
 comment on function mutirao.select_item(int, bigint, boolean) is
   'A person takes a work item, and it leaves everybody else''s list; with lock, to do it away from the engine. Answers the attempt, which finishing must name.';
@@ -193,6 +237,21 @@ begin
 end $$;
 comment on function mutirao.return_item(int, bigint, text) is
   'Whoever holds a work item gives it back, undone; their substitute while they are away, the person in charge and administrators take it from them.';
+
+-- Their instances are locked.
+create or replace function mutirao.take_late_items(items bigint[]) returns int
+language plpgsql as $$
+declare
+  j mutirao.job;
+begin
+  for j in select x.* from mutirao.job x where x.id = any (items) and x.status = 'running' order by x.id loop
+    perform mutirao.note_item(j, 'return', 'clock', mutirao.note('its time ran out'));
+    perform mutirao.let_go(j, case when j.transferred then mutirao.heir(j) end);
+    perform mutirao.tell(array[mutirao.item_message(j.person, 'taken', j, format('was taken from you: it was to be done within %s', mutirao.span_words(j.timeout)))]);
+  end loop;
+  return cardinality(items);
+end $$;
+comment on function mutirao.take_late_items(bigint[]) is 'Takes work items back from whoever has let their timeout pass. They are undone, and nobody is to blame: it uses no retry.';
 
 --------------------------------------------------------------------------------------------------------------- finishing
 

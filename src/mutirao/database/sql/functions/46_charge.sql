@@ -63,7 +63,7 @@ language sql as $$
 $$;
 comment on function mutirao.hint_items(bigint, int) is 'Whoever has to do with the work items of an instance is to read their list again, and so is this person.';
 
-create or replace function mutirao.steer_instance(actor int, instance bigint, act text, change jsonb default null, reason text default null) returns void
+create or replace function mutirao.steer_instance(actor int, instance bigint, act text, change jsonb default null, reason text default null, task text default null) returns void
 language plpgsql security definer as $$
 declare
   p mutirao.person := mutirao.check_steer(actor, instance);
@@ -78,11 +78,14 @@ begin
     when 'cancel' then perform mutirao.cancel_instance(instance, writer, reason);
     when 'set' then perform mutirao.set_instance(instance, change, writer, reason);
     when 'repair' then perform mutirao.repair_instance(instance, coalesce(change, '{}'), writer, reason);
-    else perform mutirao.refuse('wrong_call', format('an instance cannot be steered by "%s": suspend, resume, cancel, set and repair do', act));
+    when 'roll_back' then perform mutirao.undo_instance(instance, task, writer, reason);
+    when 'start_task' then perform mutirao.start_task_of(instance, task, writer, reason);
+    when 'go_back' then perform mutirao.go_back_to(instance, task, writer, reason);
+    else perform mutirao.refuse('wrong_call', format('an instance cannot be steered by "%s": suspend, resume, cancel, set, repair, roll_back, start_task and go_back do', act));
   end case;
 end $$;
-comment on function mutirao.steer_instance(int, bigint, text, jsonb, text) is
-  'The person in charge or an administrator suspends, resumes, cancels, sets or repairs an instance.';
+comment on function mutirao.steer_instance(int, bigint, text, jsonb, text, text) is
+  'The person in charge or an administrator suspends, resumes, cancels, sets, repairs or rolls back an instance, starts a task or goes back to one. task: that one, or the safe-point.';
 
 create or replace function mutirao.take_back(by mutirao.person, job bigint, reason text) returns void
 language plpgsql as $$
@@ -162,6 +165,9 @@ language plpgsql as $$
 begin
   if exists (select from mutirao.child) then
     perform mutirao.children_ended(instances);
+  end if;
+  if exists (select from mutirao.stamp) then
+    update mutirao.stamp s set changes = s.changes + 1 where s.instance = any (instances);
   end if;
   if exists (select from mutirao.charge) then
     update mutirao.charge c set ended = true where c.instance = any (instances);

@@ -24,9 +24,13 @@ return (select min(a.alert_at) from (
   union all select finish_by) a where a.alert_at > at);
 comment on function mutirao.next_alert(timestamptz, timestamptz) is 'When a clock has to see to an item next; null: never again.';
 
+create or replace function mutirao.move_at(j mutirao.job) returns timestamptz
+language sql stable
+return j.finish_by - mutirao.transfer_before(j.allowed);
+
 create or replace function mutirao.is_to_move(j mutirao.job, at timestamptz) returns boolean
 language sql stable
-return j.transferred is null and at >= j.finish_by - mutirao.transfer_before(j.allowed);
+return j.transferred is null and at >= mutirao.move_at(j);
 
 -- For whom an item is not, it does not become by being late.
 create or replace function mutirao.heir(j mutirao.job) returns int
@@ -77,6 +81,23 @@ language sql as $$
     where x.person is not null group by 1) w(person, steers, inherits)
 $$;
 
+-- Whoever has an item of an instance that is held may still finish it. But a class is not kept from others for ever: not longer than the item's own time.
+create or replace function mutirao.give_up_classes(jobs bigint[], at timestamptz) returns void
+language plpgsql as $$
+declare
+  late mutirao.job[] := array(
+    select j from mutirao.job j join mutirao.instance i on i.id = j.instance
+    where j.id = any (jobs) and j.gate = 'holds' and mutirao.job_hold(i.hold, i.id, j.cause, j.undoes) is not null and give_up_classes.at >= mutirao.move_at(j) order by j.id);
+begin
+  if late = '{}' then return; end if;
+  perform mutirao.tell(array(
+    select mutirao.item_message(l.person, 'transferred', l, 'was taken from you: its instance does not go on, its time has run out, and others may need its class') from unnest(late) l));
+  perform mutirao.hint(array(select l.person from unnest(late) l), null);
+  perform mutirao.put_back(array(select l.id from unnest(late) l), array(select l.attempt from unnest(late) l));
+  update mutirao.job j set person = null, reserved = null from unnest(late) l where j.id = l.id;
+end $$;
+comment on function mutirao.give_up_classes(bigint[], timestamptz) is 'Takes items out of somebody''s hands that hold a class, and whose time has run out while their instances are held. They and their instances are locked.';
+
 -- The items and their instances are locked.
 create or replace function mutirao.alert_items(jobs bigint[], at timestamptz) returns void
 language plpgsql as $$
@@ -84,9 +105,11 @@ declare
   alerts mutirao.alert[];
   moving mutirao.alert[];
 begin
-  -- Of what nobody can do nothing is told; resuming the instance calls for it again.
-  update mutirao.job j set alert_at = case when i.hold = 'suspended' then 'infinity'::timestamptz end from mutirao.instance i
-  where j.id = any (jobs) and i.id = j.instance and (i.hold is not null or j.status not in ('ready', 'running'));
+  perform mutirao.give_up_classes(jobs, at);
+  -- Of what nobody can do nothing is told; whatever lets the instance go on calls for it again.
+  update mutirao.job j set alert_at = case when j.gate = 'holds' then mutirao.move_at(j) when x.hold = 'suspended' then 'infinity' end
+  from (select n.id, mutirao.job_hold(i.hold, i.id, n.cause, n.undoes) as hold from mutirao.job n join mutirao.instance i on i.id = n.instance where n.id = any (jobs)) x
+  where j.id = x.id and (x.hold is not null or j.status not in ('ready', 'running'));
   select array_agg(row(x.id, x.holder, x.in_charge, x.heir, x.is_to_move and (x.heir is null or x.holder is distinct from x.heir), x.finish_by - alert_items.at)::mutirao.alert order by x.id) into alerts
   from (select j.id, j.finish_by, case when j.status = 'running' then j.person else j.offered_to end as holder, c.person as in_charge, mutirao.heir(j) as heir, mutirao.is_to_move(j, alert_items.at) as is_to_move
         from mutirao.job j left join mutirao.charge c on c.instance = j.instance where j.id = any (jobs) and j.alert_at <= alert_items.at) x;

@@ -205,27 +205,34 @@ declare
   last_key text;
   last_job bigint;
   room int := 20;
+  held int[] := mutirao.held_classes();
 begin
   f.status := 'ready';
   if lock then  -- or whoever asks for what is not there would lock all that is there, one after another
     f.tasks := array(select distinct r.task from mutirao.rule r where (r.offer -> 'disconnected')::boolean and (f.tasks is null or r.task = any (f.tasks)));
   end if;
   loop
-    for c in select w.job as id, w.key, x.instance, x.watched from mutirao.worklist_page(p.id, persons, f, last_key, last_job, room) with ordinality w(job, key, n)
+    for c in select w.job as id, w.key, x as seen from mutirao.worklist_page(p.id, persons, f, last_key, last_job, room) with ordinality w(job, key, n)
       join mutirao.job x on x.id = w.job order by w.n
     loop
       last_key := c.key;
       last_job := c.id;
-      if c.watched then  -- the instance comes before the job
-        perform from mutirao.instance i where i.id = c.instance and i.hold is null for no key update skip locked;
+      room := least(room + 1, 1000);
+      -- What is seen to be kept back is not even locked: there may be thousands, and others want them.
+      continue when (c.seen).class = any (held) or (c.seen).ordered and mutirao.goes_before(c.seen) is not null;
+      if (c.seen).watched then  -- the instance comes before the job
+        perform from mutirao.instance i where i.id = (c.seen).instance and i.hold is null for no key update skip locked;
         continue when not found;
       end if;
       select * into j from mutirao.job x where x.id = c.id and x.status = 'ready' for update skip locked;
       if found and mutirao.may_take(p.id, j) and (not lock or mutirao.is_disconnected(j)) then
-        return query select j.id, mutirao.take_item(p, j, lock);
-        return;
+        attempt := mutirao.try_item(p, j, lock);
+        if attempt is not null then
+          return query select j.id, attempt;
+          return;
+        end if;
+        held := mutirao.held_classes();  -- somebody was quicker
       end if;
-      room := least(room + 1, 1000);
     end loop;
     exit when not found;
   end loop;

@@ -74,7 +74,7 @@ language plpgsql security definer as $$
 declare
   last mutirao.trace;
 begin
-  perform mutirao.check_see(actor, instance);
+  perform mutirao.check_see(actor, instance) where actor is not null;
   perform from mutirao.instance i where i.id = check_unchanged.instance for no key update;
   last := mutirao.last_change(instance);
   if last.id is distinct from seen then
@@ -82,7 +82,8 @@ begin
       to_char(last.at, 'YYYY-MM-DD HH24:MI:SS TZ'), last.id));
   end if;
 end $$;
-comment on function mutirao.check_unchanged(int, bigint, bigint) is 'Refuses whoever has not seen the newest state of an instance, and locks it for them otherwise.';
+comment on function mutirao.check_unchanged(int, bigint, bigint) is
+  'Refuses whoever has not seen the newest state of an instance, and locks it for them otherwise. actor: a person, who must be allowed to see it; null: a program.';
 
 create or replace function mutirao.interests(actor int, out persons int[], out roles int[])
 language sql stable security definer

@@ -37,13 +37,18 @@ comment on function mutirao.check_children(int, int) is 'Refuses a version that 
 create or replace function mutirao.want_children(jobs bigint[]) returns void
 language plpgsql as $$
 begin
-  insert into mutirao.child as c (job, parent, task, due_at) select j.id, j.instance, j.task, mutirao.now() from mutirao.job j where j.id = any (jobs)
-  on conflict (job) do update set instance = null, status = null, wants = null, in_charge = null, rests = false, due_at = excluded.due_at;
-  if found then
+  insert into mutirao.child as c (job, parent, task, due_at) select j.id, j.instance, j.task, mutirao.now() from mutirao.job j
+  where j.id = any (jobs) and not exists (select from mutirao.child u where u.undone_by = j.id)
+  on conflict (job) do update set instance = null, status = null, wants = null, in_charge = null, rests = false, undone_by = null, due_at = excluded.due_at;
+  with again as (
+    update mutirao.job j set status = 'running', attempt = nextval('mutirao.attempt_number'), worker = 'child', lease_until = 'infinity'
+    where j.id = any (jobs) and j.status = 'ready' and exists (select from mutirao.child u where u.undone_by = j.id) returning j.id)
+  update mutirao.child c set wants = 'undo', due_at = mutirao.now() from again a where c.undone_by = a.id;
+  if jobs <> '{}' then
     perform pg_notify('mutirao', 'clock');
   end if;
 end $$;
-comment on function mutirao.want_children(bigint[]) is 'Lets a clock start the instances that these jobs wait for.';
+comment on function mutirao.want_children(bigint[]) is 'Lets a clock start the instances that these jobs wait for; or undo them, if that is what these jobs do.';
 
 create or replace function mutirao.is_childs(j mutirao.job) returns boolean
 language sql stable
@@ -87,7 +92,9 @@ begin
     update mutirao.child c set due_at = mutirao.now() where c.parent = any (parents) and c.instance is null and c.due_at is null
       and exists (select from mutirao.job j where j.id = c.job and j.status = 'ready');
   end if;
-  update mutirao.child c set wants = act, due_at = mutirao.now() where c.parent = any (parents) and c.instance is not null and c.status is null;
+  -- What is to be undone will be, unless the parent is stopped; see undo_child.
+  update mutirao.child c set wants = case when c.wants = 'undo' and act <> 'cancel' then c.wants when c.status is null then act end, due_at = mutirao.now()
+  where c.parent = any (parents) and c.instance is not null and (c.status is null or c.wants = 'undo');
   perform pg_notify('mutirao', 'clock');
 end $$;
 comment on function mutirao.steer_children(bigint[], text) is 'Lets a clock do to the children what is being done to their parents: cancel, suspend, resume. Those that were not started are now, or never.';
@@ -145,9 +152,9 @@ begin
   exception when others then
     if mutirao.is_passing(sqlstate) then raise; end if;
     -- For good: starting it once more would not help.
+    update mutirao.child x set due_at = null where x.job = c.job;
     perform mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array[null::jsonb],
       array[jsonb_build_object('code', 'child_not_started', 'error', format('its child could not be started: %s', sqlerrm), 'final', true)], null);
-    update mutirao.child x set due_at = null where x.job = c.job;
   end;
 end $$;
 
@@ -160,6 +167,12 @@ declare
   refused mutirao.settled;
 begin
   update mutirao.child x set due_at = null where x.job = c.job;
+  if c.undone_by is not null then
+    select * into j from mutirao.job x where x.id = c.undone_by and x.status = 'running';
+    perform mutirao.finish_jobs('mutirao', array[j.id], array[j.attempt], array['{}'::jsonb], array[case when c.status is distinct from 'closed.terminated' then
+      jsonb_build_object('code', 'child_not_undone', 'error', format('its child, instance %s, was not undone', c.instance), 'final', true) end], null) where found;
+    return;
+  end if;
   select * into j from mutirao.job x where x.id = c.job and x.status = 'running';
   if not found then return; end if;
   select x.* into r from mutirao.instance i join mutirao.rule x on x.version = i.version and x.task = c.task where i.id = c.parent;
@@ -178,14 +191,19 @@ end $$;
 create or replace function mutirao.step_child(c mutirao.child) returns void
 language plpgsql as $$
 declare
-  status text := (select j.status from mutirao.job j where j.id = c.job);
+  at timestamptz := mutirao.now();
+  j mutirao.job;
 begin
+  -- A forced one is tried again: after a pause, and if it passes the gate.
+  update mutirao.job x set status = 'ready', due_at = null, ready_at = at where x.id = c.job and x.status = 'waiting' and x.due_at <= at;
+  select * into j from mutirao.job x where x.id = c.job;
   if c.instance is not null then
     perform mutirao.end_child(c);
-  elsif status = 'ready' then
+  elsif j.status = 'ready' then
     perform mutirao.start_child(c);
-  elsif status is not null then
-    update mutirao.child x set due_at = null where x.job = c.job;  -- interrupted: when it is resumed
+  elsif j.id is not null then
+    -- Synchronizing, or in a pause: it is looked at again. Interrupted: when it is resumed.
+    update mutirao.child x set due_at = case when j.gate is not null then at + interval '1 second' else j.due_at end where x.job = c.job;
   else
     delete from mutirao.child x where x.job = c.job;
   end if;
@@ -204,6 +222,10 @@ begin
     perform mutirao.pass_charge(i, c.in_charge, 'mutirao', mutirao.note(format('its parent, instance %s, was handed over', c.parent))) where i.id is not null;
   end if;
   if c.wants is null then return; end if;
+  if c.wants = 'undo' then
+    perform mutirao.undo_child(c);
+    return;
+  end if;
   is_held := i.hold = 'suspended';
   update mutirao.child x set due_at = null, wants = null, rests = c.wants = 'suspend' and is_held is not true where x.job = c.job;
   if i.id is null or i.hold = 'cancelled' or c.wants = 'resume' and not (c.rests and is_held) or c.wants = 'suspend' and is_held then return; end if;
@@ -214,6 +236,11 @@ begin
     perform mutirao.hold_instances(array[i.id], c.wants, 'mutirao', format('its parent, instance %s, was %s', c.parent, case c.wants when 'suspend' then 'interrupted' else 'resumed' end));
   end if;
 end $$;
+
+create or replace function mutirao.follows(c mutirao.child) returns boolean
+language sql immutable
+return coalesce(c.wants = 'undo', false) or coalesce(c.wants, c.in_charge::text) is not null and c.status is null;
+comment on function mutirao.follows(mutirao.child) is 'Whether something is to be done to the child, and not to its parent.';
 
 -- One child after another: first the instance that is to be written, then the row, if it is still due.
 create or replace function mutirao.clock_children(room int, out done int, out next_at timestamptz)
@@ -226,12 +253,12 @@ declare
 begin
   done := 0;
   for c in select x.* from mutirao.child x where x.due_at <= at order by x.due_at, x.job limit least(room, 50) loop
-    follows := coalesce(c.wants, c.in_charge::text) is not null and c.status is null;
+    follows := mutirao.follows(c);
     subject := case when follows then c.instance else c.parent end;
     perform from mutirao.instance i where i.id = subject for no key update skip locked;
     continue when not found and exists (select from mutirao.instance i where i.id = subject);
     select * into c from mutirao.child x where x.job = c.job and x.due_at <= at for update skip locked;
-    continue when not found or follows <> (coalesce(c.wants, c.in_charge::text) is not null and c.status is null);
+    continue when not found or follows <> mutirao.follows(c);
     if follows then
       perform mutirao.follow_parent(c);
     else

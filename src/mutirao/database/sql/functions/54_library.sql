@@ -54,34 +54,57 @@ exception when check_violation or not_null_violation or data_exception then
 end $$;
 comment on function mutirao.put_application(jsonb, text, text) is 'Puts an application in place, or another in its place: the next job runs that.';
 
+create or replace function mutirao.check_ordered(document jsonb, side int) returns void
+language plpgsql stable as $$
+declare
+  named text := format('ordering of "%s" and "%s"', document ->> 'first', document ->> 'second');
+  wanted text := document ->> (array['first', 'second'])[side + 1];
+  found_version int := (select f.version from mutirao.flow f where f.name = wanted);
+  wrong record;
+begin
+  if found_version is null then
+    perform mutirao.refuse_flow(wanted);
+  end if;
+  select p ->> side as task, r.task is null as is_missing into wrong
+  from jsonb_array_elements(document -> 'pairs') with ordinality e(p, n)
+  left join (mutirao.rule r join mutirao.task t on t.id = r.task) on r.version = found_version and t.name = p ->> side
+  where r.task is null or r.by_clock or r.stands_by is not null order by r.task is null desc, n limit 1;
+  if wrong.is_missing then
+    perform mutirao.refuse('unknown_task', format('%s: flow "%s" has no task "%s"', named, wanted, wrong.task));
+  elsif wrong.task is not null then
+    perform mutirao.refuse('flow_invalid', format('%s: task "%s" of flow "%s" is done by nobody or stands by, so nobody can wait for it', named, wrong.task, wanted));
+  elsif document ->> 'on' is not null and document ->> 'on' <> all (array(select a.name from mutirao.attribute a where a.version = found_version)) then
+    perform mutirao.refuse('unknown_attribute', format('%s: flow "%s" has no attribute "%s", so its instances would never be ordered', named, wanted, document ->> 'on'));
+  end if;
+end $$;
+comment on function mutirao.check_ordered(jsonb, int) is 'What an ordering lists of its first flow (0) or of its second (1) must be there, and must be done by somebody.';
+
+-- A version that somebody is making would not be marked.
+create or replace function mutirao.lock_ordered(first text, second text) returns void
+language sql as $$ select mutirao.lock_definition(f) from (select distinct f from unnest(array[first, second]) f order by f) x $$;
+
 create or replace function mutirao.put_ordering(document jsonb, source text default null, writer text default session_user) returns void
 language plpgsql security definer as $$
 declare
-  wanted text;
-  missing text;
+  equal_on text := document ->> 'on';
 begin
-  perform mutirao.check_entry('ordering', document, array['first', 'second', 'pairs']);
+  perform mutirao.lock_meeting();
+  perform mutirao.check_entry('ordering', document, array['first', 'second', 'pairs', 'on']);
   if jsonb_typeof(document -> 'pairs') is distinct from 'array' or jsonb_array_length(document -> 'pairs') = 0
     or exists (select from jsonb_array_elements(document -> 'pairs') p
       where jsonb_typeof(p -> 0) is distinct from 'string' or jsonb_typeof(p -> 1) is distinct from 'string' or p -> 2 is not null)
   then
     perform mutirao.refuse('flow_invalid', 'the pairs of an ordering are a list of [task of the first, task of the second]');
   end if;
-  for n in 0 .. 1 loop
-    wanted := document ->> (array['first', 'second'])[n + 1];
-    if not exists (select from mutirao.flow f where f.name = wanted) then
-      perform mutirao.refuse_flow(wanted);
-    end if;
-    select p ->> n into missing from jsonb_array_elements(document -> 'pairs') p where not exists (
-      select from mutirao.flow f join mutirao.rule r on r.version = f.version join mutirao.task t on t.id = r.task where f.name = wanted and t.name = p ->> n) limit 1;
-    if found then
-      perform mutirao.refuse('unknown_task', format('ordering of "%s" and "%s": flow "%s" has no task "%s"', document ->> 'first', document ->> 'second', wanted, missing));
-    end if;
-  end loop;
-  insert into mutirao.ordering as o (first, second, pairs, source, made_by, made_at)
-  values (document ->> 'first', document ->> 'second', document -> 'pairs', put_ordering.source, mutirao.signed(writer), mutirao.now())
-  on conflict on constraint ordering_pkey do update set pairs = excluded.pairs, source = excluded.source, made_by = excluded.made_by, made_at = excluded.made_at
-  where (o.pairs, o.source) is distinct from (excluded.pairs, excluded.source);
+  perform mutirao.lock_ordered(document ->> 'first', document ->> 'second');
+  perform mutirao.check_ordered(document, 0), mutirao.check_ordered(document, 1);
+  -- One that orders otherwise is another one: who has gone first by this one is forgotten.
+  delete from mutirao.ordering o where o.first = document ->> 'first' and o.second = document ->> 'second'
+    and (o.pairs, o.attribute) is distinct from (document -> 'pairs', equal_on);
+  insert into mutirao.ordering as o (first, second, pairs, attribute, source, made_by, made_at)
+  values (document ->> 'first', document ->> 'second', document -> 'pairs', equal_on, put_ordering.source, mutirao.signed(writer), mutirao.now())
+  on conflict on constraint ordering_pkey do update set source = excluded.source, made_by = excluded.made_by, made_at = excluded.made_at where o.source is distinct from excluded.source;
+  perform mutirao.list_ordered(document ->> 'first', document ->> 'second');
 end $$;
 comment on function mutirao.put_ordering(jsonb, text, text) is 'Puts the relative order of two flows in place.';
 
@@ -134,10 +157,13 @@ comment on function mutirao.drop_application(text) is 'Takes an application away
 create or replace function mutirao.drop_ordering(first text, second text) returns void
 language plpgsql security definer as $$
 begin
+  perform mutirao.lock_meeting();
+  perform mutirao.lock_ordered(first, second);
   delete from mutirao.ordering o where o.first = drop_ordering.first and o.second = drop_ordering.second;
   if not found then
     perform mutirao.refuse('unknown_ordering', format('there is no ordering of "%s" and "%s"', first, second));
   end if;
+  perform mutirao.mark_ordered();
 end $$;
 comment on function mutirao.drop_ordering(text, text) is 'Takes the relative order of two flows away.';
 
@@ -152,7 +178,7 @@ begin atomic
     union all
     select 'task_model', m.name, m.document, m.source, m.made_by, m.made_at from mutirao.task_model m
     union all
-    select 'ordering', o.first || ': ' || o.second, jsonb_build_object('first', o.first, 'second', o.second, 'pairs', o.pairs), o.source, o.made_by, o.made_at
+    select 'ordering', o.first || ': ' || o.second, jsonb_strip_nulls(jsonb_build_object('first', o.first, 'second', o.second, 'pairs', o.pairs, 'on', o.attribute)), o.source, o.made_by, o.made_at
     from mutirao.ordering o) e
   left join (select x.kind, x.name, array_agg(x.used_by order by x.used_by) as used_by from mutirao.library_use() x group by 1, 2) u on u.kind = e.kind and u.name = e.name
   order by 1, 2;

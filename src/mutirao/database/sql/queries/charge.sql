@@ -67,8 +67,8 @@ from mutirao.charged_instances(%(actor)s, %(is_open)s, %(before)s, %(limit)s) i 
 -- create_instance: a person starts an instance
 select mutirao.create_instance(%s, %s, %s::jsonb, %s, %s::jsonb, %s, %s, %s::timestamptz, %s)
 
--- steer_instance: a person suspends, resumes, cancels, sets or repairs an instance
-select mutirao.steer_instance(%s, %s, %s, %s::jsonb, %s)
+-- steer_instance: a person suspends, resumes, cancels, sets, repairs or rolls back an instance, or starts one of its tasks
+select mutirao.steer_instance(%s, %s, %s, %s::jsonb, %s, %s)
 
 -- steer_job: a person retries or skips a job
 select mutirao.steer_job(%s, %s, %s, %s::jsonb, %s)

@@ -43,6 +43,9 @@ from mutirao.flow f join mutirao.rule r on r.version = f.version join mutirao.ta
 -- role_names: the roles
 select name from mutirao.role where removed_at is null order by name
 
+-- class_names: the classes
+select name from mutirao.class where not is_dropped order by name
+
 -- put_task_model: puts a task model in place
 select mutirao.put_task_model(%s::jsonb, %s, %s)
 

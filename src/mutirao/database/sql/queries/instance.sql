@@ -18,6 +18,15 @@ select mutirao.repair(%s, %s::jsonb, %s, %s)
 -- cancel: stops an instance
 select mutirao.cancel(%s, %s, %s)
 
+-- roll_back: undoes what an instance has done, all of it or back to a safe-point
+select mutirao.roll_back(%s, %s, %s, %s)
+
+-- start_task: starts a task by hand
+select mutirao.start_task(%s, %s, %s, %s)
+
+-- go_back: starts a task again that has ended
+select mutirao.go_back(%s, %s, %s, %s)
+
 -- suspend: interrupts an instance
 select mutirao.suspend(%s, %s, %s)
 
@@ -69,20 +78,25 @@ select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by 
   (select max(a.id) from mutirao.attachment a where a.instance = i.id)
 from unnest(%s::bigint[]) i(id)
 
+-- task_states: how each task of an instance stands
+select * from mutirao.task_states(%s)
+
 -- why: why an instance moves or does not
 select to_jsonb(e) from mutirao.why(%s, %s, %s) e
 
 -- jobs: the jobs of an instance, or the failed and parked ones of all
-select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
+select j.id, j.instance, f.name as flow, t.name as task, mutirao.job_state(j.status, j.gate) as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until,
+  nullif(j.due_at, 'infinity') as due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
   (select c.instance from mutirao.child c where c.job = j.id) as child
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
-where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or j.status::text = %(status)s)
+where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or mutirao.job_state(j.status, j.gate) = %(status)s)
   and (%(flow)s::text is null or f.name = %(flow)s)
 order by j.id limit %(limit)s
 
 -- job: one job
-select j.id, j.instance, f.name as flow, t.name as task, j.status::text as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until, j.due_at,
+select j.id, j.instance, f.name as flow, t.name as task, mutirao.job_state(j.status, j.gate) as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until,
+  nullif(j.due_at, 'infinity') as due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
   (select c.instance from mutirao.child c where c.job = j.id) as child
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
@@ -93,3 +107,6 @@ select mutirao.retry(%s, %s, %s)
 
 -- skip: ends a job as if it had succeeded
 select mutirao.skip(%s, %s::jsonb, %s, %s)
+
+-- exceptions: what instances are exceptions for, of a flow or all
+select * from mutirao.exceptions(%s, %s)

@@ -28,12 +28,17 @@ join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.
 where f.name = any (%s) and j.task <> all (%s) and j.task <> f.exception_task and not j.by_clock
 group by 1, 2, 3 order by 1, 2, 3
 
--- fates: what became of attempts that failed; a job that is gone by now was tried again, or dropped with its instance
+-- fates: what became of attempts that failed; a job that is gone by now was seen to by its flow, tried again, or dropped with its instance
 select x.attempt, case
-    when j.status = 'failed' and j.failures = x.failures + 1 then 'given_up'
+    when r.contingency is not null then 'replaced'
+    when r.on_failure = 'release' then 'released'
+    when r.on_failure in ('roll_back', 'safe_point') and j.id is null then 'rolled_back'
+    when r.task is not null or j.status = 'failed' and j.failures = x.failures + 1 then 'given_up'
     when j.id is not null or exists (select from mutirao.trace t where t.instance = x.instance and t.attempt = x.attempt and t.kind = 'retry') then 'retried'
     else 'dropped' end
 from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::int[]) x(job, attempt, instance, failures) left join mutirao.job j on j.id = x.job
+left join mutirao.trace f on f.instance = x.instance and f.attempt = x.attempt and f.kind = 'fail'
+left join mutirao.rule r on r.version = f.version and r.task = f.task
 
 -- origins: in whose context instances were started: the first row of a trace keeps it
 select x.id, t.note ->> 'traceparent'
