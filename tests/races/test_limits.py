@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 from driver import Engine, fresh_engine  # noqa: F401 gives the fixture `engine`
-from probe import run, session
+from probe import at_once, run, session
 from worker_stage import stage_on
 
 from mutirao import Change, Flow, Limit, task
@@ -109,3 +109,19 @@ async def test_what_was_claimed_while_a_limit_was_being_set_counts(engine: Engin
         await person.commit()
     await engine.tick()
     assert await engine.claim("f", room=9) == []
+
+
+async def test_a_job_that_somebody_has_locked_is_counted_later_and_not_waited_for(engine: Engine) -> None:
+    """He may be waiting for another one that the clock has locked."""
+    await engine.apply("f", {"n": 0, "customer": "a"}, {"call": "n = 0"}, final="n = 1")
+    first, held = await engine.start_many("f", [{}] * 2)
+    async with session(engine) as person:
+        await run(person, "select from mutirao.job where instance = %s for update", held)
+        await engine.rows("select mutirao.limit_task('f', 'call', per => 'customer', each => 1)")
+        await at_once(engine, "select * from mutirao.turn_clock(500, 'limits')")
+        assert await engine.rows("select instance, slot from mutirao.job order by id") == [(first, "a"), (held, None)]
+        assert await engine.claim("f", room=9) == []
+        await person.commit()
+    await engine.tick()
+    assert await engine.rows("select slot from mutirao.job") == [("a",)] * 2
+    assert len(await engine.claim("f", room=9)) == 1

@@ -192,23 +192,31 @@ begin
   return case when mutirao.rate_room(t) <= 0 then greatest(mutirao.rate_opens_at(t), at) else at + interval '50 milliseconds' end;
 end $$;
 
--- After a limit was put in place: jobs that fired before get the slot that they would have got, by what they fired on; where there is
--- no `per`, only those that run need one, to be counted. It is done when it has come past all jobs and nobody is left who may not know
--- of the limit.
+create or replace function mutirao.without_slot(t mutirao.throttle, up_to bigint) returns table (job bigint, slot text)
+language sql stable as $$
+  select j.id, mutirao.slot_of(r.state, t.per) from mutirao.job j join mutirao.trace r on r.instance = j.instance and r.id = j.cause
+  where j.id > t.slot_after and j.id <= up_to and j.task = t.task and (t.per is not null or j.status = 'running') and j.slot is distinct from mutirao.slot_of(r.state, t.per)
+$$;
+comment on function mutirao.without_slot(mutirao.throttle, bigint) is
+  'The next jobs that fired before the limit was put in place, with the slot that they would have got, by what they fired on. Without `per`, only those that run need one, to be counted.';
+
+-- It is done when it has come past all jobs and nobody is left who may not know of the limit. Jobs that somebody has locked are not waited
+-- for: he may be waiting for one that is locked here. It does not come past them, either.
 create or replace function mutirao.give_slots(t mutirao.throttle, room int) returns int
 language plpgsql as $$
 declare
   window_end bigint := t.slot_after + 20 * room;
   newest bigint := (select s.last_value from mutirao.job_id s);
+  locked bigint[] := array(select j.id from mutirao.job j where j.id = any (array(select w.job from mutirao.without_slot(t, window_end) w)) for update skip locked);
   given int;
 begin
-  update mutirao.job j set slot = mutirao.slot_of(r.state, t.per) from mutirao.trace r
-  where r.instance = j.instance and r.id = j.cause and j.slot is distinct from mutirao.slot_of(r.state, t.per) and j.id in (
-    select x.id from mutirao.job x where x.id > t.slot_after and x.id <= window_end and x.task = t.task and (t.per is not null or x.status = 'running') for update);
+  update mutirao.job j set slot = w.slot from mutirao.without_slot(t, window_end) w where w.job = any (locked) and j.id = w.job;
   get diagnostics given = row_count;
-  update mutirao.throttle x set slotted = x.slotted or window_end >= newest,
-    slot_after = case when window_end < newest then window_end when pg_snapshot_xmin(pg_current_snapshot()) <= t.put_in then 0 end
-  where x.task = t.task;
+  if not exists (select from mutirao.without_slot(t, window_end)) then
+    update mutirao.throttle x set slotted = x.slotted or window_end >= newest,
+      slot_after = case when window_end < newest then window_end when pg_snapshot_xmin(pg_current_snapshot()) <= t.put_in then 0 end
+    where x.task = t.task;
+  end if;
   return given;
 end $$;
 
