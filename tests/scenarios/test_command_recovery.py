@@ -50,6 +50,8 @@ def test_who_waits_for_whom(where: tuple[str, ...]) -> None:
     assert "has been synchronizing for" in mutirao("why", "2", *where).stdout
     mutirao("class", "drop", "till", *where)
     assert mutirao("class", "waits", *where).stdout == "Nobody waits.\n"
+    # What it tells to do works on the database that was asked.
+    assert "class put NAME --conflicts NAME --database" in mutirao("class", "list", *where).stdout
 
 
 def test_an_instance_is_undone_or_taken_back(where: tuple[str, ...]) -> None:

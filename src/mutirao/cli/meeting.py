@@ -6,6 +6,7 @@ import typer
 from rich.text import Text
 
 from mutirao.cli import render
+from mutirao.cli.invocation import calling
 from mutirao.cli.listing import Listing
 from mutirao.cli.options import Database, Json
 from mutirao.cli.output import console, print_json
@@ -35,7 +36,8 @@ def list_classes(database: Database = None, json: Json = False) -> None:
     if json:
         return print_json(found)
     if not found:
-        return console.print("There is no class. Make one: mutirao class put NAME --conflicts NAME", highlight=False)
+        line = f"There is no class. Make one: {calling(database)('class put NAME --conflicts NAME')}"
+        return console.print(line, highlight=False, markup=False, soft_wrap=True)
     listing = Listing(
         "class", "conflicts with", "holding", "waiting", "since", "flows", "about",
         numbers=("holding", "waiting"), loose=("flows", "about"), spare=("about", "since"),
