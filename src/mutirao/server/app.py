@@ -1,5 +1,6 @@
 """The application: all routes around one engine."""
 
+from datetime import timedelta
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -11,6 +12,8 @@ from mutirao.server.hub import Hub
 from mutirao.server.metrics import ServerMetrics
 from mutirao.server.openapi import TAGS, describe
 from mutirao.server.options import ServerOptions
+from mutirao.server.page import PAGES
+from mutirao.server.page.shell import missing
 from mutirao.server.problem import tell_problems
 from mutirao.server.revive import Reviver
 from mutirao.server.route import ROUTERS
@@ -36,10 +39,11 @@ def make_app(engine: Engine, options: ServerOptions | None = None, hub: Hub | No
     app.state.hub = hub or Hub(engine)
     app.state.reviver = Reviver(engine)
     app.state.metrics = ServerMetrics(engine, app.state.hub)
-    for router in ROUTERS:
+    app.state.ahead = timedelta()  # tests move the engine's clock, and ours with it
+    for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     describe(app)
-    tell_problems(app)
+    tell_problems(app, missing)
     app.add_middleware(Guard, metrics=app.state.metrics)
     return app
 

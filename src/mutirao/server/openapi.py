@@ -41,6 +41,9 @@ TAGS: list[dict[str, Any]] = [
     {"name": "health", "description": "Whether the server is well."},
 ]
 
+PAGE = "page"
+"""The tag of what is for people, and so not described here."""
+
 _ABOUT = """\
 Programs send `Authorization: Bearer <token>`. People sign in by `POST /api/session`, which sets a cookie; whatever changes
 something then needs the header `X-CSRF-Token`, from the answer to it.
@@ -120,7 +123,17 @@ def _operations(app: FastAPI, found: dict[str, Any]) -> Iterator[tuple[APIRoute,
 
 
 def api_routes(app: FastAPI) -> list[APIRoute]:
-    """All routes that the application answers, those of the routers that it includes among them."""
+    """All routes for programs that the application answers."""
+    return [route for route in _routes(app) if PAGE not in route.tags]
+
+
+def page_routes(app: FastAPI) -> list[APIRoute]:
+    """Those for people."""
+    return [route for route in _routes(app) if PAGE in route.tags]
+
+
+def _routes(app: FastAPI) -> list[APIRoute]:
+    """Those of the routers that it includes among them."""
     found: list[APIRoute] = []
     for each in app.routes:
         inner = getattr(each, "original_router", None)

@@ -1,7 +1,7 @@
 """Refusals as HTTP answers: RFC 9457 `application/problem+json`, with the stable code. Never a traceback."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -111,17 +111,23 @@ def internal_error(request: str) -> Response:
     return problem(found, request=request)
 
 
-async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, MutiraoError)  # noqa: S101 it is registered for these
+def refusal_status(request: Request, error: MutiraoError) -> int:
+    """The status of a refusal; what is our mistake, or the database's, goes into the log as well."""
     status = _status(error)
-    number = request.state.request
+    extra = {"request": request.state.request}
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error, extra={"request": number})
-        return internal_error(number)
-    if status > HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.warning("%s %s: %s", request.method, request.url.path, error, extra={"request": number})
+        log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error, extra=extra)
+    elif status > HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("%s %s: %s", request.method, request.url.path, error, extra=extra)
     if is_lost(error):
         request.app.state.reviver.call()
+    return status
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MutiraoError)  # noqa: S101 it is registered for these
+    if refusal_status(request, error) == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return internal_error(request.state.request)
     return problem(error)
 
 
@@ -135,9 +141,8 @@ async def _wrong_fields(_request: Request, error: Exception) -> Response:
     return problem(RequestError("wrong_body", f"{first['where']}: {first['detail']}"), errors=found)
 
 
-async def _http(request: Request, error: Exception) -> Response:
+def _http(request: Request, error: HTTPException) -> Response:
     """What the framework refuses by itself: a path or a method that is not there."""
-    assert isinstance(error, HTTPException)  # noqa: S101
     path = request.url.path[:_LONGEST]
     match error.status_code:
         case HTTPStatus.NOT_FOUND:
@@ -149,7 +154,14 @@ async def _http(request: Request, error: Exception) -> Response:
     return problem(refused, headers=dict(error.headers or {}))
 
 
-def tell_problems(app: FastAPI) -> None:
+def tell_problems(app: FastAPI, missing: Callable[[Request], Response]) -> None:
+    """`missing` is the page for whoever comes by a browser to where there is nothing."""
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101
+        wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+        return missing(request) if wants_page and error.status_code == HTTPStatus.NOT_FOUND else _http(request, error)
+
     app.add_exception_handler(MutiraoError, _refusal)
     app.add_exception_handler(RequestValidationError, _wrong_fields)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(HTTPException, http)

@@ -61,7 +61,7 @@ class Route(APIRoute):
             inner = _asked_rightly(self, inner)
         if hasattr(self.endpoint, _STREAMS):
             return _streamed(inner)
-        return _bounded(_once(self, inner) if is_creation(self) else inner)
+        return bounded(_once(self, inner) if is_creation(self) else inner)
 
 
 def _asked_rightly(route: APIRoute, inner: Handler) -> Handler:
@@ -97,7 +97,9 @@ def _streamed(inner: Handler) -> Handler:
     return handle
 
 
-def _bounded(inner: Handler) -> Handler:
+def bounded(inner: Handler) -> Handler:
+    """Answered within the time that the server has for it, and with a body that is not too large."""
+
     async def handle(request: Request) -> Response:
         options: ServerOptions = request.app.state.options
         check_line(request)

@@ -1,0 +1,5 @@
+"""Databases and applications."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

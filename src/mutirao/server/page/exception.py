@@ -1,0 +1,5 @@
+"""Exceptions."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

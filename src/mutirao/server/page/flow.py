@@ -1,0 +1,5 @@
+"""Flows."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

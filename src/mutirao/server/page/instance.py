@@ -1,0 +1,5 @@
+"""Instances."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

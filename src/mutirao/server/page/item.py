@@ -1,0 +1,5 @@
+"""One work item."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

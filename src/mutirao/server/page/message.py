@@ -1,0 +1,5 @@
+"""Messages."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

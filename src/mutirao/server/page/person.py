@@ -1,0 +1,5 @@
+"""People and roles."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

@@ -1,0 +1,22 @@
+"""The refusals that people meet often, in words of their own language; the engine's exact line stands behind them."""
+
+from mutirao.server.page.catalogue import marked
+
+PROBLEMS = {
+    "changed_meanwhile": marked("Somebody else changed this meanwhile."),
+    "forbidden": marked("You may not do this."),
+    "item_finished": marked("This item is already done."),
+    "item_taken": marked("Somebody else has taken this item."),
+    "item_moved": marked("This item is with somebody else now."),
+    "item_not_held": marked("You do not hold this item."),
+    "item_not_ready": marked("This item cannot be taken yet."),
+    "lease_lost": marked("This item was taken from you."),
+    "missing_attribute": marked("Something is missing."),
+    "name_taken": marked("This name is taken."),
+    "not_signed_in": marked("You are not signed in."),
+    "person_disabled": marked("This person may not sign in any more."),
+    "too_many_attempts": marked("Too many attempts: wait a moment."),
+    "weak_password": marked("This password is too easy to guess."),
+    "wrong_credentials": marked("Name or password is wrong."),
+    "wrong_type": marked("A value has the wrong type."),
+}

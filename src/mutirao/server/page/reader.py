@@ -1,0 +1,120 @@
+"""Whom a page is for: their language, zone and theme; and how times, numbers and values are written for them."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from babel.dates import format_date, format_datetime, format_timedelta
+from babel.numbers import format_decimal
+from starlette.requests import Request
+
+from mutirao.model.value import ENCODER
+from mutirao.server.page.catalogue import LANGUAGES, best_of, text_in
+
+LANGUAGE, ZONE, THEME = "mutirao_language", "mutirao_zone", "mutirao_theme"
+"""Cookies that pages write: nobody but the reader is concerned."""
+THEMES = ("system", "light", "dark")
+
+_JUST_NOW = timedelta(seconds=10)
+_LONGEST_ZONE = 64
+_KILO = 1000
+_NOTHING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How pages are written for one person."""
+
+    language: str
+    zone: ZoneInfo
+    theme: str
+    is_zone_known: bool
+    now: datetime
+
+    @classmethod
+    def of(cls, request: Request) -> "Reader":
+        chosen = request.cookies.get(LANGUAGE, "")
+        language = chosen if chosen in LANGUAGES else best_of(request.headers.get("accept-language"))
+        theme = request.cookies.get(THEME, "")
+        zone = _zone(unquote(request.cookies.get(ZONE, "")))
+        now = datetime.now(UTC) + request.app.state.ahead
+        return cls(language, zone or ZoneInfo("UTC"), theme if theme in THEMES else "system", zone is not None, now)
+
+    @cached_property
+    def locale(self) -> Locale:
+        return Locale.parse(self.language, sep="-")
+
+    def say(self, text: str) -> str:
+        return text_in(self.language)(text)
+
+    def moment(self, at: datetime | None) -> str:
+        """The full time, in their zone."""
+        return "" if at is None else format_datetime(at, "medium", tzinfo=self.zone, locale=self.locale)
+
+    def ago(self, at: datetime | None) -> str:
+        """How long ago, or in how long."""
+        if at is None:
+            return ""
+        apart = at - self.now
+        if abs(apart) < _JUST_NOW:
+            return self.say("now")
+        return format_timedelta(apart, granularity="second", add_direction=True, format="short", locale=self.locale)
+
+    def duration(self, length: timedelta | float) -> str:
+        length = length if isinstance(length, timedelta) else timedelta(seconds=length)
+        if abs(length) < timedelta(seconds=1):
+            return f"{format_decimal(round(length.total_seconds() * 1000), locale=self.locale)} ms"
+        return format_timedelta(length, granularity="second", threshold=1.5, format="short", locale=self.locale)
+
+    def number(self, value: float | Decimal | None) -> str:
+        return "" if value is None else format_decimal(value, locale=self.locale, decimal_quantization=False)
+
+    def size(self, count: int) -> str:
+        """Of so many bytes."""
+        amount, unit = float(count), "B"
+        for unit in ("B", "kB", "MB", "GB"):
+            if amount < _KILO or unit == "GB":
+                break
+            amount /= _KILO
+        return f"{format_decimal(round(amount, 1), locale=self.locale)} {unit}"
+
+    def value(self, value: Any) -> str:  # noqa: PLR0911 one for each kind of value
+        """A value of a state."""
+        match value:
+            case None:
+                return _NOTHING
+            case bool():
+                return self.say("yes") if value else self.say("no")
+            case int() | float() | Decimal():
+                return self.number(value)
+            case str():
+                return value
+            case {"sha256": str(), "name": str(name)}:
+                return name
+            case datetime():
+                return self.moment(value)
+            case date():
+                return format_date(value, "medium", locale=self.locale)
+        return ENCODER.encode(value).decode()
+
+    def typed(self, value: Any, kind: str) -> str:
+        """The same for a value of an attribute whose type is known: states hold times as text."""
+        if isinstance(value, str) and kind == "timestamp":
+            return self.moment(datetime.fromisoformat(value))
+        if isinstance(value, str) and kind == "date":
+            return self.value(date.fromisoformat(value))
+        return self.value(value)
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    if not 0 < len(name) <= _LONGEST_ZONE:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None

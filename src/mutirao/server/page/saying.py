@@ -1,0 +1,19 @@
+"""What the scripts of a page say: the page brings the texts along, since all of them are in the one catalogue."""
+
+from mutirao.server.page.catalogue import marked
+
+SAID = {
+    "away": marked("The server does not answer. Try again in a moment."),
+    "draft-restored": marked("Your draft from earlier is here again."),
+    "draft-kept": marked("Draft kept in this browser."),
+    "no-preview": marked("This file cannot be shown."),
+    "file-kept": marked("{name} is uploaded."),
+    "moved": marked("Moved."),
+    "keys-on": marked("Keyboard shortcuts are on."),
+    "keys-off": marked("Keyboard shortcuts are off."),
+    "check-required": marked("This is needed."),
+    "check-integer": marked("A whole number is wanted, such as 42."),
+    "check-integer-large": marked("This number is too large."),
+    "check-number": marked("A number is wanted, such as 12.50."),
+    "check-json": marked("This is not JSON."),
+}

@@ -1,0 +1,133 @@
+"""What all pages have around them; how one is answered, refused, or sent to sign in first."""
+
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mutirao.errors import MutiraoError, RequestError
+from mutirao.server.openapi import PAGE
+from mutirao.server.page.asset import address
+from mutirao.server.page.catalogue import LANGUAGES, marked, translations
+from mutirao.server.page.problem import PROBLEMS
+from mutirao.server.page.reader import THEMES, Reader
+from mutirao.server.page.saying import SAID
+from mutirao.server.problem import refusal_status
+from mutirao.server.routing import Handler, bounded
+from mutirao.server.who import Who
+
+_TEMPLATES = Path(__file__).parent / "template"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "frame-src blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Vary": "HX-Request",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One line of the navigation."""
+
+    path: str
+    label: str
+    icon: str
+    badge: str | None = None
+    for_administrators: bool = False
+
+
+PLACES = (
+    Place("/work", marked("My work"), "work", badge="work"),
+    Place("/flows", marked("Flows"), "flow"),
+    Place("/instances", marked("Instances"), "instance"),
+    Place("/exceptions", marked("Exceptions"), "exception", badge="exceptions"),
+    Place("/waiting", marked("Waiting"), "waiting"),
+    Place("/messages", marked("Messages"), "message", badge="messages"),
+    Place("/people", marked("People and roles"), "people"),
+    Place("/databases", marked("Databases and applications"), "database", for_administrators=True),
+    Place("/workers", marked("Workers and health"), "worker", for_administrators=True),
+)
+
+
+def pages() -> APIRouter:
+    return APIRouter(tags=[PAGE], include_in_schema=False, route_class=PageRoute)
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages, too; whoever is not signed in is asked to."""
+
+    def get_route_handler(self) -> Handler:
+        inner = bounded(super().get_route_handler())
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await inner(request)
+            except RequestValidationError as error:
+                wrong = error.errors()[0]
+                where = ".".join(str(part) for part in wrong["loc"])
+                return refused(request, RequestError("wrong_call", f"{where}: {wrong['msg']}"))
+            except MutiraoError as error:
+                return refused(request, error)
+
+        return handle
+
+
+def render(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    """The page of a template."""
+    reader = Reader.of(request)
+    who: Who | None = getattr(request.state, "who", None)
+    known = {
+        "me": who,
+        "reader": reader,
+        "path": request.url.path,
+        "query": request.query_params,
+        "places": [each for each in PLACES if who and (who.is_administrator or not each.for_administrators)],
+        "languages": LANGUAGES,
+        "themes": THEMES,
+        "said": SAID,
+        "problems": PROBLEMS,
+        "problem": None,
+        "events": "/api/events",
+        "now": reader.now,
+    }
+    text = _environment(reader.language).get_template(template).render({**known, **values})
+    return Response(text, status, _HEADERS, "text/html; charset=utf-8")
+
+
+@cache
+def _environment(language: str) -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    made.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
+    made.globals["asset"] = address
+    made.filters["urlpart"] = lambda text: quote(str(text), safe="")
+    return made
+
+
+def refused(request: Request, error: MutiraoError) -> Response:
+    """A refusal, as a page."""
+    status = refusal_status(request, error)
+    is_part = request.headers.get("hx-request") == "true"
+    if status == HTTPStatus.UNAUTHORIZED and not is_part:
+        came_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = "/sign-in" if came_for == "/" else f"/sign-in?next={quote(came_for, safe='')}"
+        return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": target})
+    return render(request, "refused.html", status=status, refusal=error)
+
+
+def missing(request: Request) -> Response:
+    """For an address where there is nothing, when a browser asks."""
+    found = RequestError("unknown_path", f"there is nothing at {request.url.path[:300]}")
+    return render(request, "refused.html", status=HTTPStatus.NOT_FOUND, refusal=found)

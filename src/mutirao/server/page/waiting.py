@@ -1,0 +1,5 @@
+"""Waiting."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

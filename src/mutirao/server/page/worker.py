@@ -1,0 +1,5 @@
+"""Workers and health."""
+
+from mutirao.server.page.shell import pages
+
+router = pages()

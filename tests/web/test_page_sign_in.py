@@ -1,0 +1,38 @@
+"""Signing in and out, and what is there for nobody."""
+
+import pytest
+from page_kit import Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from playwright.async_api import expect
+from served import PASSWORD
+
+from mutirao.people import set_password
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_whoever_is_not_signed_in_signs_in_and_comes_to_where_they_wanted(place: Place) -> None:
+    await set_password(place.engine, None, "clerk_1", PASSWORD)
+    page = await place.visit(None, "/work?sort=priority")
+    await expect(page).to_have_title("Sign in · Mutirão")
+    await accessible(page)
+    await page.get_by_label("Name").fill("clerk_1")
+    await page.get_by_label("Password").fill("wrong wrong wrong")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Name or password is wrong.")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{place.url}/work?sort=priority")
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page).to_have_url(f"{place.url}/sign-in")
+
+
+async def test_signing_in_leads_to_no_other_site(place: Place) -> None:
+    for elsewhere in ("//example.org", "https://example.org", "/\\example.org", "javascript:alert(1)"):
+        page = await place.visit(None, f"/sign-in?next={elsewhere}")
+        assert await page.locator("form").get_attribute("data-then") == "/"
+
+
+async def test_an_address_where_there_is_nothing_says_so(place: Place) -> None:
+    page = await place.visit("clerk_1", "/nothing/here")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+    await accessible(page)

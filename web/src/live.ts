@@ -1,0 +1,58 @@
+// Live pages: the server hints at what has changed, and whatever shows it is read again. No data comes by the stream.
+//
+// An element says `hx-trigger="reread-worklist from:body"`. A tab that nobody sees holds no connection: a browser has
+// six for one server, and a person may have more tabs than that.
+
+const PATH = document.body.dataset["events"];
+const AT_MOST_EVERY = 700;
+
+let stream: EventSource | undefined;
+let isFirst = true;
+let timer: number | undefined;
+const pending = new Set<string>();
+
+function hear(event: MessageEvent<string>): void {
+  const { reread } = JSON.parse(event.data) as { reread: string[] };
+  // The page was made a moment ago: the first hint, which says everything, tells nothing new.
+  if (isFirst) {
+    isFirst = false;
+    return;
+  }
+  for (const what of reread) pending.add(what.split("/")[0] ?? what);
+  timer ??= window.setTimeout(pass, pending.size ? AT_MOST_EVERY / 4 : AT_MOST_EVERY);
+}
+
+function pass(): void {
+  timer = undefined;
+  for (const what of pending) reread(what);
+  pending.clear();
+}
+
+/** Has read again what shows this. */
+export function reread(what: string): void {
+  document.body.dispatchEvent(new CustomEvent(`reread-${what}`, { bubbles: true }));
+}
+
+export function rereadAll(): void {
+  for (const what of ["worklist", "messages", "instance", "page"]) reread(what);
+}
+
+function listen(): void {
+  if (!PATH || stream) return;
+  stream = new EventSource(PATH);
+  stream.addEventListener("hint", hear as EventListener);
+  stream.addEventListener("open", () => document.body.classList.remove("is-away"));
+  stream.addEventListener("error", () => document.body.classList.add("is-away"));
+}
+
+function rest(): void {
+  stream?.close();
+  stream = undefined;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) rest();
+  else listen();
+});
+window.addEventListener("pagehide", rest);
+if (!document.hidden) listen();
