@@ -1,0 +1,74 @@
+"""The texts of the pages as they are in the code; run by itself, brings them into the catalogues, for somebody to translate."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from mutirao.server.page import catalogue
+
+PAGE = Path(catalogue.__file__).parent
+_METHODS = [("**/template/**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
+_OPTIONS = {"**/template/**.html": {"trimmed": "true", "silent": "false"}}
+_WORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "marked": None, "say": None}
+_HEADER = """# What the pages say. The texts come from the code: see tests/web/texts.py.
+msgid ""
+msgstr ""
+"Language: {language}\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"Plural-Forms: nplurals=2; plural=(n > 1);\\n"
+
+"""
+_TRANSLATED = tuple(language for language in catalogue.LANGUAGES if language != catalogue.ENGLISH)
+
+
+def in_code() -> Catalog:
+    """Every text that a page may show."""
+    found = Catalog()
+    texts = extract_from_dir(str(PAGE), _METHODS, _OPTIONS, keywords=_WORDS)
+    for _file, _line, text, _comments, _context in texts:
+        found.add(text)
+    return found
+
+
+def translated(language: str) -> Catalog:
+    with catalogue.po_file(language).open("rb") as file:
+        return read_po(file, locale=language.replace("-", "_"))
+
+
+def wanting(language: str) -> Iterator[str]:
+    """What is not said in a language, or only by a guess."""
+    known = translated(language)
+    for message in in_code():
+        said = known.get(message.id) if message.id else None
+        if message.id and (said is None or said.fuzzy or not all(_forms(said.string))):
+            yield str(message.id)
+
+
+def unused(language: str) -> Iterator[str]:
+    """What is said in a language and nobody shows."""
+    texts = in_code()
+    yield from (str(message.id) for message in translated(language) if message.id and texts.get(message.id) is None)
+
+
+def _forms(text: object) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)  # type: ignore[arg-type] # plural forms
+
+
+def bring() -> None:
+    """Add what is wanting, without a translation, and drop what nobody shows."""
+    for language in _TRANSLATED:
+        known, texts = translated(language), in_code()
+        new = Catalog(locale=language.replace("-", "_"))
+        for message in sorted((each for each in texts if each.id), key=lambda each: str(each.id).lower()):
+            said = known.get(message.id)
+            new.add(message.id, said.string if said else None)
+        with catalogue.po_file(language).open("wb") as file:
+            file.write(_HEADER.format(language=language.replace("-", "_")).encode())
+            write_po(file, new, omit_header=True, width=0, no_location=True)
+
+
+if __name__ == "__main__":
+    bring()
