@@ -1,4 +1,4 @@
-// A flow as a picture: laid out by dagre, drawn as SVG. The page brings the graph as JSON, and a table that says the same.
+// A flow as a picture: laid out by dagre, drawn as SVG. The page brings the graph as JSON, and says the same in words.
 //
 //   <figure data-graph='{"nodes": […], "edges": […]}' data-states='{"approve": "running"}'>
 //
@@ -12,7 +12,7 @@ interface GraphNode {
   kind: string;
   marks: string[];
   notes: string[];
-  href?: string;
+  href: string;
 }
 interface GraphEdge {
   from: string;
@@ -23,14 +23,19 @@ interface GraphEdge {
 interface Drawing {
   nodes: GraphNode[];
   edges: GraphEdge[];
+  words: Record<string, string>;
 }
 type Point = { x: number; y: number };
+/** What is written in a node or at an edge, and how much room that takes. */
+type Measured = { text: string; width: number; height: number };
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 40;
 const ICON = 30;
 const PADDING = 14;
-const WIDEST_LABEL = 220;
+const LONGEST = 30;
+const NARROW = 600;
+const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
 function element<K extends keyof SVGElementTagNameMap>(
   name: K,
@@ -44,138 +49,165 @@ function element<K extends keyof SVGElementTagNameMap>(
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
-function widthOf(text: string): number {
-  if (!ruler) return text.length * 8;
-  ruler.font = "500 14px system-ui, sans-serif";
-  return ruler.measureText(text).width;
+const widths = new Map<string, number>();
+
+function widthOf(text: string, font: string): number {
+  const key = font + text;
+  const known = widths.get(key);
+  if (known !== undefined) return known;
+  if (ruler && ruler.font !== font) ruler.font = font;
+  const width = ruler ? ruler.measureText(text).width : text.length * 8;
+  widths.set(key, width);
+  return width;
 }
 
 function shortened(text: string): string {
-  let short = text;
-  while (short.length > 4 && widthOf(short) > WIDEST_LABEL) short = short.slice(0, -2);
-  return short === text ? text : `${short.trimEnd()}…`;
+  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1).trimEnd()}…` : text;
 }
 
 function isEnd(node: GraphNode): boolean {
   return node.kind === "start" || node.kind === "final";
 }
 
-function sizeOf(node: GraphNode): { width: number; height: number } {
-  if (isEnd(node)) return { width: Math.max(60, widthOf(node.label) + 2 * PADDING), height: 30 };
-  return { width: widthOf(shortened(node.label)) + ICON + 2 * PADDING, height: HEIGHT };
+function measured(node: GraphNode): Measured {
+  const text = shortened(node.label);
+  const width = widthOf(text, "500 14px system-ui, sans-serif");
+  if (isEnd(node)) return { text, width: Math.max(60, width + 2 * PADDING), height: 30 };
+  return { text, width: width + ICON + 2 * PADDING, height: HEIGHT };
 }
 
 /** Rounded where it turns, so that the eye can follow it. */
 function path(points: Point[]): string {
   const [first, ...rest] = points;
   if (!first) return "";
-  const parts = [`M${first.x},${first.y}`];
+  const parts = [`M${first.x.toFixed(1)},${first.y.toFixed(1)}`];
   rest.forEach((point, index) => {
     const next = rest[index + 1];
-    if (next) parts.push(`Q${point.x},${point.y} ${(point.x + next.x) / 2},${(point.y + next.y) / 2}`);
-    else parts.push(`L${point.x},${point.y}`);
+    const at = `${point.x.toFixed(1)},${point.y.toFixed(1)}`;
+    if (next) parts.push(`Q${at} ${((point.x + next.x) / 2).toFixed(1)},${((point.y + next.y) / 2).toFixed(1)}`);
+    else parts.push(`L${at}`);
   });
   return parts.join(" ");
 }
 
-function drawNode(node: GraphNode, at: Point): SVGElement {
-  const { width, height } = sizeOf(node);
-  const group = element("a", {
-    class: `node kind-${node.kind}${node.marks.map((mark) => ` is-${mark}`).join("")}`,
+function drawNode(node: GraphNode, { text, width, height }: Measured, at: Point): SVGElement {
+  const group = element(node.href ? "a" : "g", {
+    class: ["node", `kind-${node.kind}`, ...node.marks.map((mark) => `is-${mark}`)].join(" "),
     transform: `translate(${at.x - width / 2},${at.y - height / 2})`,
     "data-node": node.id,
-    "aria-label": [node.label, ...node.notes].join(". "),
-    href: node.href ?? `#task-${encodeURIComponent(node.id)}`,
+    ...(node.href ? { href: node.href, "aria-label": [node.label, ...node.notes].join(". ") } : {}),
   });
-  const box = element("rect", { class: "box", width, height, rx: isEnd(node) ? height / 2 : 8 });
-  group.append(box);
-  if (!isEnd(node)) group.append(element("use", { href: `#icon-${node.kind}`, x: 10, y: height / 2 - 10, width: 20, height: 20 }));
-  const x = isEnd(node) ? width / 2 : ICON + PADDING - 4;
-  group.append(element("text", { x, y: height / 2 + 5, ...(isEnd(node) ? { "text-anchor": "middle" } : {}) }, shortened(node.label)));
+  group.append(element("rect", { class: "box", width, height, rx: isEnd(node) ? height / 2 : 8 }));
+  if (isEnd(node)) {
+    group.append(element("text", { x: width / 2, y: height / 2 + 5, "text-anchor": "middle" }, text));
+    return group;
+  }
+  if (node.kind === "child") group.append(element("rect", { class: "inner", x: 4, y: 4, width: width - 8, height: height - 8, rx: 5 }));
+  group.append(element("use", { href: `#icon-${node.kind}`, x: 10, y: height / 2 - 10, width: 20, height: 20 }));
+  group.append(element("text", { x: ICON + PADDING - 4, y: height / 2 + 5 }, text));
   if (node.marks.includes("safe-point")) group.append(element("path", { class: "mark", d: `M${width - 12},0v14l-5,-4l-5,4v-14z` }));
-  group.append(element("circle", { class: "state", cx: width - 2, cy: 2, r: 6 }));
+  if (node.marks.includes("critical")) group.append(element("path", { class: "lock", d: `M${width - 22},${height}v-4h12v4z` }));
   return group;
 }
 
-function drawEdge(edge: GraphEdge, points: Point[]): SVGElement {
+function drawEdge(edge: GraphEdge, points: Point[], label?: Measured & Point): SVGElement {
   const group = element("g", { class: `edge kind-${edge.kind}` });
   group.append(element("path", { d: path(points), "marker-end": "url(#arrow)" }));
-  const middle = points[Math.floor(points.length / 2)];
-  if (edge.label && middle) {
-    const label = element("text", { x: middle.x, y: middle.y - 5, "text-anchor": "middle" }, shortened(edge.label));
-    group.append(label);
-  }
+  if (label) group.append(element("text", { x: label.x, y: label.y + 4, "text-anchor": "middle" }, label.text));
   return group;
 }
 
-function laidOut(drawing: Drawing, isNarrow: boolean): Graph {
+/** Laying out takes most of the time, and most of that goes into labels: they have room of their own only where there are few. */
+function laidOut(drawing: Drawing, sizes: Map<string, Measured>, isNarrow: boolean): Graph {
   const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 26, ranksep: 54, edgesep: 14, marginx: 12, marginy: 12 });
-  for (const node of drawing.nodes) graph.setNode(node.id, { ...sizeOf(node) });
+  graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 22, ranksep: 46, edgesep: 12, marginx: 12, marginy: 12 });
+  for (const node of drawing.nodes) {
+    const { width = 0, height = 0 } = sizes.get(node.id) ?? {};
+    graph.setNode(node.id, { width, height });
+  }
   drawing.edges.forEach((edge, index) => {
-    const room = edge.label ? { width: Math.min(widthOf(edge.label), WIDEST_LABEL), height: 16, labelpos: "c" } : {};
+    const text = shortened(edge.label);
+    const room = text ? { text, width: widthOf(text, "12px system-ui, sans-serif"), height: 16, labelpos: "c" } : {};
     graph.setEdge(edge.from, edge.to, { ...room, weight: edge.kind === "depends" ? 2 : 1 }, String(index));
   });
   layout(graph);
   return graph;
 }
 
-function draw(figure: HTMLElement): void {
+function draw(figure: HTMLElement, canvas: HTMLElement): Drawing {
   const drawing = JSON.parse(figure.dataset["graph"] ?? "{}") as Drawing;
-  const graph = laidOut(drawing, figure.clientWidth < 600);
+  const began = performance.now();
+  const sizes = new Map(drawing.nodes.map((node) => [node.id, measured(node)]));
+  const graph = laidOut(drawing, sizes, figure.clientWidth < NARROW);
   const { width = 100, height = 100 } = graph.graph() as { width?: number; height?: number };
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": figure.dataset["label"] ?? "" });
   svg.append(element("defs", {}, element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("path", { d: "M0,0L8,4L0,8z" }))));
   drawing.edges.forEach((edge, index) => {
-    const { points } = graph.edge({ v: edge.from, w: edge.to, name: String(index) }) as { points: Point[] };
-    svg.append(drawEdge(edge, points));
+    const laid = graph.edge({ v: edge.from, w: edge.to, name: String(index) }) as unknown as { points: Point[] } & Measured & Point;
+    svg.append(drawEdge(edge, laid.points, laid.text ? laid : undefined));
   });
-  for (const node of drawing.nodes) svg.append(drawNode(node, graph.node(node.id) as unknown as Point));
-  const canvas = figure.querySelector(".canvas") ?? figure;
+  for (const node of drawing.nodes) {
+    const size = sizes.get(node.id);
+    if (size) svg.append(drawNode(node, size, graph.node(node.id) as unknown as Point));
+  }
   canvas.replaceChildren(svg);
-  figure.dataset["drawn"] = figure.dataset["graph"] ?? "";
-  paint(figure);
-  explain(figure, drawing);
+  canvas.dataset["took"] = String(Math.round(performance.now() - began));
+  zoom(canvas, 0);
+  return drawing;
 }
 
-/** Each task in the colour of its state. */
-function paint(figure: HTMLElement): void {
+/** Each task in the colour of its state, with a sign and a word for it. */
+function paint(figure: HTMLElement, canvas: HTMLElement, drawing: Drawing): void {
   const states = JSON.parse(figure.dataset["states"] ?? "{}") as Record<string, string>;
-  for (const node of figure.querySelectorAll<SVGElement>("[data-node]")) {
-    const state = states[node.dataset["node"] ?? ""];
-    if (state) node.dataset["state"] = state;
-    else delete node.dataset["state"];
+  const byId = new Map(drawing.nodes.map((node) => [node.id, node]));
+  for (const group of canvas.querySelectorAll<SVGElement>("a[data-node]")) {
+    const node = byId.get(group.dataset["node"] ?? "");
+    const state = states[node?.id ?? ""];
+    if (!node || group.dataset["state"] === state) continue;
+    group.querySelector(".state")?.remove();
+    delete group.dataset["state"];
+    const said = state ? [drawing.words[state] ?? state] : [];
+    group.setAttribute("aria-label", [node.label, ...said, ...node.notes].join(". "));
+    if (!state) continue;
+    group.dataset["state"] = state;
+    if (SIGNS[state]) group.append(badge(group, SIGNS[state]));
   }
 }
 
+function badge(group: SVGElement, sign: string): SVGElement {
+  const width = Number(group.querySelector(".box")?.getAttribute("width"));
+  const circle = element("circle", { cx: width - 2, cy: 2, r: 9 });
+  return element("g", { class: "state" }, circle, element("text", { x: width - 2, y: 6, "text-anchor": "middle" }, sign));
+}
+
 /** What stands behind a task is shown while the pointer or the focus is on it, until Escape. */
-function explain(figure: HTMLElement, drawing: Drawing): void {
+function explain(figure: HTMLElement, canvas: HTMLElement, known: () => Drawing): void {
   const card = figure.querySelector<HTMLElement>(".card");
   if (!card) return;
-  const byId = new Map(drawing.nodes.map((node) => [node.id, node]));
-  const show = (event: Event): void => {
-    const target = (event.target as Element).closest<SVGElement>("[data-node]");
-    const node = byId.get(target?.dataset["node"] ?? "");
-    if (!target || !node) return;
-    const title = document.createElement("strong");
-    title.textContent = node.label;
-    card.replaceChildren(title, ...node.notes.map(line));
-    card.hidden = false;
-    const here = target.getBoundingClientRect();
-    const around = figure.getBoundingClientRect();
-    const room = Math.max(8, Math.min(here.left - around.left, around.width - card.offsetWidth - 8));
-    card.style.left = `${room}px`;
-    card.style.top = `${here.bottom - around.top + 8}px`;
-  };
   const hide = (): void => {
     card.hidden = true;
   };
-  const canvas = figure.querySelector(".canvas");
-  for (const type of ["pointerover", "focusin"]) canvas?.addEventListener(type, show);
-  for (const type of ["pointerleave", "focusout"]) canvas?.addEventListener(type, hide);
+  const show = (event: Event): void => {
+    const target = (event.target as Element).closest<SVGElement>("[data-node]");
+    const node = known().nodes.find((one) => one.id === target?.dataset["node"]);
+    if (!target || !node?.notes.length) return hide();
+    const title = document.createElement("strong");
+    title.textContent = node.label;
+    const state = known().words[target.dataset["state"] ?? ""];
+    card.replaceChildren(title, ...[...(state ? [state] : []), ...node.notes].map(line));
+    card.hidden = false;
+    beside(card, target.getBoundingClientRect(), figure.getBoundingClientRect());
+  };
+  for (const type of ["pointerover", "focusin"]) canvas.addEventListener(type, show);
+  for (const type of ["pointerleave", "focusout", "scroll"]) canvas.addEventListener(type, hide);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
   });
+}
+
+function beside(card: HTMLElement, here: DOMRect, around: DOMRect): void {
+  card.style.left = `${Math.max(8, Math.min(here.left - around.left, around.width - card.offsetWidth - 8))}px`;
+  card.style.top = `${here.bottom - around.top + 8}px`;
 }
 
 function line(text: string): HTMLElement {
@@ -184,25 +216,33 @@ function line(text: string): HTMLElement {
   return made;
 }
 
-function zoom(figure: HTMLElement, factor: number): void {
-  const svg = figure.querySelector("svg");
+/** By a factor; by 0 to the width of the page, as far as it can be read then. */
+function zoom(canvas: HTMLElement, factor: number): void {
+  const svg = canvas.querySelector("svg");
   if (!svg) return;
   const natural = svg.viewBox.baseVal;
-  const now = factor ? Math.min(3, Math.max(0.2, (svg.clientWidth / natural.width) * factor)) : Math.min(1, (figure.clientWidth - 24) / natural.width);
-  svg.setAttribute("width", String(natural.width * now));
-  svg.setAttribute("height", String(natural.height * now));
+  const now = factor ? (svg.width.baseVal.value / natural.width) * factor : Math.min(1, (canvas.clientWidth - 4) / natural.width);
+  const scale = Math.min(3, Math.max(factor ? 0.1 : 0.6, now));
+  svg.setAttribute("width", String(natural.width * scale));
+  svg.setAttribute("height", String(natural.height * scale));
 }
 
 each<HTMLElement>("[data-graph]", (figure) => {
-  const began = performance.now();
-  draw(figure);
-  figure.dataset["took"] = String(Math.round(performance.now() - began));
+  const canvas = figure.querySelector<HTMLElement>(".canvas");
+  if (!canvas) return;
+  let drawn = figure.dataset["graph"];
+  let drawing = draw(figure, canvas);
+  paint(figure, canvas, drawing);
+  explain(figure, canvas, () => drawing);
   figure.addEventListener("click", (event) => {
     const button = (event.target as Element).closest<HTMLElement>("[data-zoom]");
-    if (button) zoom(figure, Number(button.dataset["zoom"]));
+    if (button) zoom(canvas, Number(button.dataset["zoom"]));
   });
   new MutationObserver(() => {
-    if (figure.dataset["drawn"] === figure.dataset["graph"]) paint(figure);
-    else draw(figure);
+    if (drawn !== figure.dataset["graph"]) {
+      drawn = figure.dataset["graph"];
+      drawing = draw(figure, canvas);
+    }
+    paint(figure, canvas, drawing);
   }).observe(figure, { attributes: true, attributeFilter: ["data-states", "data-graph"] });
 });
