@@ -3,11 +3,13 @@
 Who may see what is decided in sql/functions/38_actor.sql and 52_sight.sql.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mutirao.database.caller import Face
 from mutirao.database.explanation import Why
+from mutirao.database.meeting import ClassRecord, Wait
 from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
@@ -27,6 +29,13 @@ class SeenInstance(Instance):
 
     may_steer: bool = False
     revision: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenException(SeenInstance):
+    """An instance that is an exception, and `since` when."""
+
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,11 @@ class Sight(Face):
         await self._check("check_see", instance)
         return await self._rows(TraceRow, "trace_page", {"instance": instance, "after": after, "limit": limit})
 
+    async def lately(self, instance: int, *, limit: int = 30) -> list[TraceRow]:
+        """The last things that happened, newest first, each without the state it wrote, which may be large, and what it fired."""
+        await self._check("check_see", instance)
+        return await self._rows(TraceRow, "trace_lately", {"instance": instance, "limit": limit})
+
     async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
         await self._check("check_see", instance)
         return await self._all.why(instance, task, at=at)
@@ -107,6 +121,38 @@ class Sight(Face):
     async def job(self, job: int) -> JobRecord:
         await self._check("check_see_job", job)
         return await self._all.job(job)
+
+    async def exceptions(  # noqa: PLR0913 what makes a kind
+        self,
+        flow: str | None = None,
+        *,
+        code: str | None = None,
+        task: str | None = None,
+        error: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[SeenException]:
+        """A page of the exceptions that are theirs to steer, newest first: of those with a reason of this code, task and beginning of its error.
+
+        Of somebody who is no administrator, the newest 10,000 open instances that they are in charge of are looked at.
+        """
+        kind = {"flow": flow, "code": code, "task": task, "error": error}
+        asked = {"actor": self._person, **kind, "before": before, "limit": limit}
+        return await self._rows(SeenException, "seen_exceptions", asked)
+
+    async def exception_count(self) -> int:
+        """How many these are; 1000 stands for as many or more."""
+        return int(await self._call("count_exceptional", self._person))
+
+    async def classes(self) -> list[ClassRecord]:
+        """All classes; of the flows that use them, those that they may start."""
+        known = {each.name for each in await self.flows()}
+        found = await self._all.classes.all()
+        return [replace(each, flows=[flow for flow in each.flows if flow in known]) for each in found]
+
+    async def waits(self, name: str | None = None, *, limit: int = 1000) -> list[Wait]:
+        """Who of those they may see waits; and for whom, if they may see that one, too."""
+        return await self._rows(Wait, "seen_waits", [self._person, name, limit])
 
     async def check_unchanged(self, instance: int, seen: int) -> None:
         """Refuse when it was changed since; inside of `engine.together()`, nobody changes it until that ends."""

@@ -47,11 +47,26 @@ where f.id in (select mutirao.startable(%(actor)s)) order by f.name
 select case when count(*) = %(reach)s then min(x.instance) end from (
   select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc limit %(reach)s) x
 
+-- seen_exceptions: a page of the exceptions that a person steers, newest first
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, null::timestamptz as closed_at, i.priority, i.hold,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, n.parent, n.children, s.in_charge, s.may_steer, coalesce(s.revision, 0) as revision, x.since
+from mutirao.exceptional(%(actor)s, %(flow)s, %(code)s, %(task)s, %(error)s, %(before)s, %(limit)s) x join mutirao.instance i on i.id = x.instance
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.stance(%(actor)s, i.id) s cross join lateral mutirao.kin(%(actor)s, i.id) n
+order by i.id desc
+
+-- count_exceptional: how many exceptions a person steers, up to a thousand
+select mutirao.count_exceptional(%s)
+
 -- trace_page: what happened to an instance after a row of its trace, in order
 select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
   array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired
 from mutirao.trace t left join mutirao.task n on n.id = t.task
 where t.instance = %(instance)s and t.id > %(after)s order by t.id limit %(limit)s
+
+-- trace_lately: the last things that happened to an instance, newest first; of what was written, only that it was
+select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, case when t.state is not null then '{}'::jsonb end as state, t.writer, t.note, t.at, '{}'::text[] as fired
+from mutirao.trace t left join mutirao.task n on n.id = t.task
+where t.instance = %(instance)s order by t.id desc limit %(limit)s
 
 -- listen_people: hears whose worklists and messages have changed
 listen mutirao_people
