@@ -37,6 +37,7 @@ OWN = {
     "GET /api/events",
     "GET /api/classes",
     "GET /api/classes/waits",
+    "GET /api/exceptions/instances",
 }
 
 # What a body needs so that only the authority is wrong.
@@ -71,6 +72,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PATCH /api/roles/{role}": {"description": "mine"},
     "POST /api/roles/{role}/members": {"persons": ["outsider"]},
     "POST /api/roles/{role}/members/remove": {"persons": ["clerk_1"]},
+    "PUT /api/databases/{name}": {"url": "postgresql://mine:mine@127.0.0.1:1/mine"},
     "PUT /api/schedules/{name}": {"flow": "request", "cron": "0 0 * * *"},
     "POST /api/batches": {"kind": "cancel", "chosen": {"flow": "request"}},
     "POST /api/batches/count": {"kind": "cancel", "chosen": {"flow": "request"}},

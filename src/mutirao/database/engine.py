@@ -229,6 +229,8 @@ class Engine(FlowCalls, JobCalls, KeepCalls, ExceptionCalls):
         other = copy(self)
         other.name = writer
         other.schedules = Schedules(other)
+        other.library = Library(other)
+        other.sources = Sources(other)
         return other
 
     def seen_by(self, person: int) -> Sight:

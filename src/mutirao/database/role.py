@@ -24,6 +24,15 @@ class RoleRecord:
     made_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """The newest version of a flow that names a role: whose members may start it, or do this `task` of it."""
+
+    role: str
+    flow: str
+    task: str | None
+
+
 class RoleChange(TypedDict, total=False):
     """What is to be changed; what is not named stays."""
 
@@ -56,6 +65,12 @@ class Roles(Face):
     async def all(self, actor: int | None) -> list[RoleRecord]:
         """All of them, by name."""
         return await self._rows(RoleRecord, "roles", {"actor": actor, "named": None, "numbered": None})
+
+    async def uses(self, role: str | None = None) -> list[RoleUse]:
+        """Where flows name it, or any role; by flow."""
+        if role is not None:
+            await self.number(role)
+        return await self._rows(RoleUse, "role_uses", {"role": role})
 
     async def change(
         self, actor: int | None, role: int | str, change: RoleChange, *, revision: int | None = None

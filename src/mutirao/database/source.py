@@ -19,6 +19,10 @@ from mutirao.model.name import suggest
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 
+_RIGHT = "postgresql://user:password@host/name"
+_NEEDED = ("user", "password", "host")
+_ALLOWED = {*_NEEDED, "port", "dbname", "sslmode", "connect_timeout", "target_session_attrs"}
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
@@ -38,11 +42,7 @@ class Sources(Face):
 
     async def put(self, name: str, url: str, *, within: timedelta = DEFAULT_TIMEOUT) -> None:
         """Name a database, or put another in its place. A query has to answer `within` this time."""
-        try:
-            conninfo_to_dict(url)
-        except psycopg.ProgrammingError:
-            right = "postgresql://user:password@host/name"
-            raise RequestError("wrong_call", f'database "{name}": its address is written {right}') from None
+        _parts(name, url)
         await self._call("put_source", name, url, within, self.name)
 
     async def all(self) -> list[SourceRecord]:
@@ -69,3 +69,29 @@ class Sources(Face):
         source = await self.get(name)
         found: list[dict[str, Any]] = await ask(Asked(f'database "{name}"', source.url, source.timeout, expression))
         return found
+
+
+def check_self_contained(name: str, url: str) -> None:
+    """Refuse an address that is not complete by itself: for whoever does not have the server's machine in hand.
+
+    What is left out, the driver would take from there: the embedded server's socket lets in whoever comes by it, and a file
+    of passwords is the operator's own. Neither is lent to who only signs in by the network.
+    """
+    parts = _parts(name, url)
+    missing = [each for each in _NEEDED if not parts.get(each)]
+    if missing:
+        raise RequestError("wrong_call", f'database "{name}": its address has no {missing[0]}; it is written {_RIGHT}')
+    further = sorted(parts.keys() - _ALLOWED)
+    if further:
+        raise RequestError(
+            "wrong_call", f'database "{name}": "{further[0]}" is for the operator: see `mutirao database add --help`'
+        )
+    if any(not each.strip() or each.strip()[0] in "/@" for each in str(parts["host"]).split(",")):
+        raise RequestError("wrong_call", f'database "{name}": sockets are for the operator; name a host: {_RIGHT}')
+
+
+def _parts(name: str, url: str) -> dict[str, Any]:
+    try:
+        return dict(conninfo_to_dict(url))
+    except psycopg.ProgrammingError:
+        raise RequestError("wrong_call", f'database "{name}": its address is written {_RIGHT}') from None

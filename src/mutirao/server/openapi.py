@@ -23,6 +23,7 @@ TAGS: list[dict[str, Any]] = [
         "name": "library",
         "description": "Task models, applications and orderings that flows share; the process language.",
     },
+    {"name": "database", "description": "Databases that queries of flows are asked of."},
     {"name": "class", "description": "Jobs that exclude each other, and who waits for whom."},
     {"name": "instance", "description": "Runs of flows: create, look at, steer."},
     {"name": "job", "description": "Tasks under way."},

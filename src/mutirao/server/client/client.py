@@ -20,6 +20,7 @@ import msgspec
 
 from mutirao.database.bridge import Wait, loop_beside
 from mutirao.server.client.batch import Batches
+from mutirao.server.client.database import Databases
 from mutirao.server.client.exception import Exceptions
 from mutirao.server.client.file import Files
 from mutirao.server.client.flow import Flows
@@ -54,6 +55,7 @@ class Client:
         self.instances = Instances(self.transport)
         self.exceptions = Exceptions(self.transport)
         self.library = Library(self.transport)
+        self.databases = Databases(self.transport)
         self.classes = Classes(self.transport)
         self.worklist = Worklist(self.transport)
         self.comments = Comments(self.transport)

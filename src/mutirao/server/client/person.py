@@ -5,7 +5,7 @@ from typing import Unpack
 from urllib.parse import quote
 
 from mutirao.database.person import Away, PersonChange, PersonFilter, PersonRecord
-from mutirao.database.role import RoleChange, RoleRecord
+from mutirao.database.role import RoleChange, RoleRecord, RoleUse
 from mutirao.server.client.noun import Noun
 
 
@@ -61,6 +61,10 @@ class Roles(Noun):
 
     async def get(self, role: str) -> RoleRecord:
         return await self._http.get(RoleRecord, _role(role))
+
+    async def uses(self, role: str) -> list[RoleUse]:
+        """Where flows name it: for administrators."""
+        return await self._http.get(list[RoleUse], f"{_role(role)}/uses")
 
     async def change(self, role: str, *, seen: int | None = None, **change: Unpack[RoleChange]) -> RoleRecord:
         return await self._http.send(RoleRecord, "PATCH", _role(role), change, seen=seen)

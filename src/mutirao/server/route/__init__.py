@@ -3,6 +3,7 @@
 from mutirao.server.route import (
     batch,
     comment,
+    database,
     event,
     exception,
     file,
@@ -29,6 +30,6 @@ from mutirao.server.route import (
 # Looked through in this order: what is asked most comes first.
 _WORK = (worklist, item, message, event, session, instance, steer, comment, file)
 _FLOWS = (flow, limit, library, meeting, job, schedule, batch, exception)
-_PEOPLE = (token, person, role, webhook, setting)
+_PEOPLE = (token, person, role, webhook, setting, database)
 
 ROUTERS = tuple(module.router for module in (*_WORK, *_FLOWS, *_PEOPLE, health))

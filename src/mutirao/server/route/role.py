@@ -5,7 +5,7 @@ from typing import Annotated, cast
 from fastapi import Path, Response
 from pydantic import BaseModel, Field
 
-from mutirao.database.role import RoleChange, RoleRecord
+from mutirao.database.role import RoleChange, RoleRecord, RoleUse
 from mutirao.server.answer import answer, done
 from mutirao.server.need import Administrator, SignedIn
 from mutirao.server.revision import concerning, seen
@@ -62,6 +62,12 @@ async def add(who: Administrator, body: AddRole) -> Response:
 async def show(who: SignedIn, role: Role) -> Response:
     """One role."""
     return _answer(await who.engine.roles.get(who.id, role))
+
+
+@router.get("/{role}/uses", response_model=list[RoleUse])
+async def uses(who: Administrator, role: Role) -> Response:
+    """The flows that its members may start, and the tasks that they may do; a flow without a task is started by them."""
+    return answer(await who.engine.roles.uses(role))
 
 
 @router.patch("/{role}", response_model=RoleRecord)

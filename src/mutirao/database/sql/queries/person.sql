@@ -27,6 +27,13 @@ select mutirao.enable_person(%s, %s, %s, %s)
 -- roles: those that an actor asks for, by name
 select * from mutirao.roles(%(actor)s, %(named)s, %(numbered)s)
 
+-- role_uses: where the newest versions of flows name a role, or any
+select r.name as role, f.name as flow, null as task from mutirao.role r join mutirao.flow f on f.creator_role = r.id where %(role)s::text is null or r.name = %(role)s
+union all
+select r.name, f.name, t.name from mutirao.role r join mutirao.rule x on x.role = r.id join mutirao.flow f on f.version = x.version join mutirao.task t on t.id = x.task
+where %(role)s::text is null or r.name = %(role)s
+order by flow, task nulls first, role
+
 -- add_role: adds a role, and answers its number
 select mutirao.add_role(%s, %s, %s, %s)
 
