@@ -1,5 +1,7 @@
 """Undoing, starting tasks, going back and classes, over HTTP."""
 
+from dataclasses import replace
+
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
 
 from mutirao.database.batch import Filter
@@ -104,7 +106,7 @@ async def test_all_that_a_filter_says_is_sent(site18: Site) -> None:
     assert await boss.batches.count("roll_back", Filter(flow="trip"), safe_point="book") == 2
 
 
-async def test_administrators_make_classes_and_everybody_sees_who_waits(site18: Site) -> None:
+async def test_administrators_make_classes_and_everybody_sees_who_of_theirs_waits(site18: Site) -> None:
     boss, clerk = await site18.client("boss"), await site18.client("clerk_1")
     async with refused("forbidden", 403):
         await clerk.classes.put("crane")
@@ -122,7 +124,8 @@ async def test_administrators_make_classes_and_everybody_sees_who_waits(site18: 
     )
     await site18.engine.apply(lift)
     one, two = await site18.engine.start_named("lift", [{}, {}])
-    [found] = await clerk.classes.all()
+    await boss.instances.hand_over(two, "clerk_1")
+    [found] = await boss.classes.all()
     assert (found.name, found.conflicts, found.holding, found.waiting, found.flows) == (
         "crane",
         ["crane"],
@@ -130,8 +133,12 @@ async def test_administrators_make_classes_and_everybody_sees_who_waits(site18: 
         1,
         ["lift"],
     )
-    [wait] = await clerk.classes.waits()
+    [wait] = await boss.classes.waits()
     assert (wait.instance, wait.kind, wait.holder_instance) == (two, "class", one)
+    [seen] = await clerk.classes.waits()
+    assert seen == replace(wait, held_by=None, holder_instance=None, holder_task=None)
+    assert (await clerk.classes.all())[0].flows == []
+    assert await (await site18.client("outsider")).classes.waits() == []
     await boss.classes.drop("crane")
     assert await clerk.classes.waits() == []
 
@@ -145,10 +152,14 @@ async def test_administrators_see_what_is_wrong_and_see_to_all_of_it(site18: Sit
         await boss.exceptions.kinds("journey")
     [kind] = await boss.exceptions.kinds("trip")
     assert (kind.code, kind.instances, kind.example, kind.repair) == ("nothing_fires", 3, instances[0], "repair")
+    found = [each async for each in boss.exceptions.instances("trip", code="nothing_fires", limit=2)]
+    assert [each.id for each in found] == instances[::-1]
+    assert (found[-1].since, found[-1].may_steer) == (kind.since, True)
     batch = await boss.batches.make(kind.repair, kind.filter(), change={"hotel": "paid"}, reason="by telephone")
     ended = await site18.engine.drive_batch(batch.id)
     assert (ended.done, ended.refused, ended.made_by, ended.reason) == (3, 0, "boss", "by telephone")
     assert await boss.exceptions.kinds() == []
+    assert [each async for each in boss.exceptions.instances()] == []
     for instance in instances:
         *_, last = [row async for row in boss.instances.trace(instance)]
         assert (last.kind, last.writer, last.note) == ("repair", "boss", {"reason": "by telephone"})
@@ -163,3 +174,24 @@ async def test_what_cannot_be_gone_back_to_or_started(site18: Site) -> None:
     async with refused("unknown_task", 422, 'no task "free" to start; it has book, call'):
         await client.instances.start_task(instance, "free")
     assert await client.instances.get(instance) == before
+
+
+async def test_everybody_is_told_which_exceptions_are_theirs_to_see_to(site18: Site) -> None:
+    mine, other = await booked(site18), await booked(site18)
+    await (await site18.client("boss")).instances.hand_over(other, "clerk_2")
+    clerk, second = await site18.client("clerk_1"), await site18.client("clerk_2")
+    assert [each.id async for each in clerk.exceptions.instances()] == [
+        mine
+    ]  # the other one they have only done work for
+    assert [each.id async for each in second.exceptions.instances(code="nothing_fires")] == [other]
+    assert [each.id async for each in second.exceptions.instances(code="runaway")] == []
+    assert [each.id async for each in second.exceptions.instances("request")] == []
+    assert [each async for each in (await site18.client("outsider")).exceptions.instances()] == []
+    counts = [
+        await site18.engine.seen_by(await _number(site18, name)).exception_count() for name in ("boss", "clerk_1")
+    ]
+    assert counts == [2, 1]
+
+
+async def _number(site: Site, person: str) -> int:
+    return await site.engine.persons.number(person)

@@ -213,6 +213,7 @@ _MODELS: dict[str, dict[str, Any]] = {
         "runs": 40,
         "problem": None,
     },
+    "SeenException": {**_INSTANCE, "status": "open.exception", "may_steer": True, "revision": 1042},
     "SeenFlow": {"name": "travel", "description": "A journey, from the request to the bill.", "creator_role": "clerk"},
     "SeenInstance": {**_INSTANCE, "may_steer": True, "revision": 1042},
     "SeenPerson": {"revision": 3},

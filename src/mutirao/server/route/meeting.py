@@ -25,8 +25,8 @@ class PutClass(Body):
 
 @router.get("", response_model=list[ClassRecord])
 async def classes(who: SignedIn) -> Response:
-    """All classes: what they conflict with, how many jobs hold them and how many wait."""
-    return answer(await who.engine.classes.all())
+    """All classes: what they conflict with, how many jobs hold them and how many wait; of their flows those that you may start."""
+    return answer(await who.sight.classes())
 
 
 @router.get("/waits", response_model=list[Wait])
@@ -35,8 +35,8 @@ async def waits(
     name: Annotated[Text | None, Query(max_length=100, description="Of this class.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_WAITS)] = 100,
 ) -> Response:
-    """Who waits for whom, since when and at which place of the queue."""
-    return answer(await who.engine.classes.waits(name, limit=limit))
+    """Who waits for whom, since when and at which place of the queue: of instances that you may see. For whom is told if you may see that one, too."""
+    return answer(await who.sight.waits(name, limit=limit))
 
 
 @router.put("/{name}", status_code=204)

@@ -124,12 +124,31 @@ create or replace function mutirao.gate_waits(class text default null, room int 
   out ordering text)
 returns setof record
 language sql stable security definer as $$
-  select j.id, j.instance, f.name, t.name, c.name, j.created_at, row_number() over (partition by j.class order by j.gate_at, j.id)::int,
-    case when j.waits_for is not null then 'ordering' when h.holds then 'class' else 'turn' end, h.job, case when j.waits_for is null then h.instance else mutirao.goes_before(j) end, h.task,
-    (select o.first || ': ' || o.second from mutirao.order_wait w join mutirao.ordering o on o.id = w.ordering where w.job = j.id)
-  from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.class c on c.id = j.class
-  left join lateral mutirao.excluder(j) h on j.waits_for is null
-  where j.gate = 'waits' and (gate_waits.class is null or c.name = gate_waits.class)
-  order by j.class, j.gate_at, j.id limit least(room, 10000)
+  select (w.j).id, (w.j).instance, f.name, t.name, w.class_name, (w.j).created_at, w.place,
+    case when (w.j).waits_for is not null then 'ordering' when h.holds then 'class' else 'turn' end, h.job, case when (w.j).waits_for is null then h.instance else mutirao.goes_before(w.j) end, h.task,
+    (select o.first || ': ' || o.second from mutirao.order_wait x join mutirao.ordering o on o.id = x.ordering where x.job = (w.j).id)
+  from (  -- for whom each waits is found out only of those that are told
+    select j, c.name as class_name, row_number() over (partition by j.class order by j.gate_at, j.id)::int as place from mutirao.job j left join mutirao.class c on c.id = j.class
+    where j.gate = 'waits' and (gate_waits.class is null or c.name = gate_waits.class) order by j.class, j.gate_at, j.id limit least(room, 10000)) w
+  join mutirao.flow f on f.id = (w.j).flow join mutirao.task t on t.id = (w.j).task
+  left join lateral mutirao.excluder(w.j) h on (w.j).waits_for is null
+  order by (w.j).class, (w.j).gate_at, (w.j).id
 $$;
 comment on function mutirao.gate_waits(text, int) is 'Who waits for whom: jobs that are synchronizing, since when, at which place of the queue, and who holds what they wait for.';
+
+create or replace function mutirao.seen_waits(actor int, class text default null, room int default 1000,
+  out job bigint, out instance bigint, out flow text, out task text, out class_name text, out since timestamptz, out place int, out kind text, out held_by bigint, out holder_instance bigint, out holder_task text,
+  out ordering text)
+returns setof record
+language plpgsql stable security definer as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+begin
+  return query
+    select w.job, w.instance, w.flow, w.task, w.class_name, w.since, w.place, w.kind, case when h.is_seen then w.held_by end, case when h.is_seen then w.holder_instance end, case when h.is_seen then w.holder_task end,
+      case when h.is_seen then w.ordering end
+    from mutirao.gate_waits(class, 1000) w cross join lateral (select mutirao.may_see(p.id, w.holder_instance) as is_seen) h
+    where mutirao.may_see(p.id, w.instance) limit room;
+end $$;
+comment on function mutirao.seen_waits(int, text, int) is
+  'What of gate_waits a person may see: of the first thousand that wait those whose instances they may see, and for whom these wait only if they may see that one, too.';

@@ -22,7 +22,7 @@ insert into mutirao.callable (function, level) values
   ('select_item', 'work'), ('return_item', 'work'), ('finish_item', 'work'), ('delegate_item', 'work'), ('insert_item', 'work'), ('remove_item', 'work'),
   ('persons', 'read'), ('roles', 'read'), ('add_person', 'define'), ('change_person', 'define'), ('set_away', 'define'), ('disable_person', 'define'), ('enable_person', 'define'),
   ('add_role', 'define'), ('change_role', 'define'), ('remove_role', 'define'), ('put_into_role', 'define'), ('take_out_of_role', 'define'),
-  ('library', 'read'), ('put_task_model', 'define'), ('put_application', 'define'), ('put_ordering', 'define'), ('put_class', 'define'), ('drop_class', 'define'), ('classes', 'read'), ('gate_waits', 'read'),
+  ('library', 'read'), ('put_task_model', 'define'), ('put_application', 'define'), ('put_ordering', 'define'), ('put_class', 'define'), ('drop_class', 'define'), ('classes', 'read'), ('gate_waits', 'read'), ('seen_waits', 'read'), ('exceptional', 'read'), ('count_exceptional', 'read'),
   ('drop_task_model', 'define'), ('drop_application', 'define'), ('drop_ordering', 'define'),
   ('begin_sign_in', 'define'), ('finish_sign_in', 'define'), ('set_password', 'define'), ('first_administrator', 'define'), ('authenticate', 'define'),
   ('sessions', 'define'), ('end_sessions', 'define'), ('add_token', 'define'), ('tokens', 'define'), ('revoke_token', 'define'),

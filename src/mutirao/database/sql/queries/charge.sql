@@ -51,7 +51,7 @@ select case when count(*) = %(reach)s then min(x.instance) end from (
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, null::timestamptz as closed_at, i.priority, i.hold,
   (select min(k.key) from mutirao.key k where k.instance = i.id) as key, n.parent, n.children, s.in_charge, s.may_steer, coalesce(s.revision, 0) as revision, x.since
 from mutirao.exceptional(%(actor)s, %(flow)s, %(code)s, %(task)s, %(error)s, %(before)s, %(limit)s) x join mutirao.instance i on i.id = x.instance
-join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.stance(%(actor)s, i.id) s cross join lateral mutirao.kin(%(actor)s, i.id) n
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.stance(%(actor)s, x.instance) s cross join lateral mutirao.kin(%(actor)s, x.instance) n
 order by i.id desc
 
 -- count_exceptional: how many exceptions a person steers, up to a thousand

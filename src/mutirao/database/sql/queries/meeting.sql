@@ -10,4 +10,7 @@ select mutirao.drop_class(%s, %s)
 select * from mutirao.classes()
 
 -- gate_waits: jobs that wait for others, of a class or all
-select job, instance, flow, task, class_name, since, place, kind, held_by, holder_instance, holder_task from mutirao.gate_waits(%s, %s)
+select job, instance, flow, task, class_name, since, place, kind, held_by, holder_instance, holder_task, ordering from mutirao.gate_waits(%s, %s)
+
+-- seen_waits: the same of instances that a person may see
+select job, instance, flow, task, class_name, since, place, kind, held_by, holder_instance, holder_task, ordering from mutirao.seen_waits(%s, %s, %s)
