@@ -3,37 +3,16 @@
 //   <figure data-graph='{"nodes": […], "edges": […]}' data-states='{"approve": "running"}'>
 //
 // The states of an instance change while somebody looks: they are painted anew without laying anything out.
-import { Graph, layout } from "@dagrejs/dagre";
 import { each } from "./part";
+import { ICON, isEnd, laidOut, type GraphEdge, type GraphNode, type Place, type Point } from "./layout";
 
-interface GraphNode {
-  id: string;
-  label: string;
-  kind: string;
-  marks: string[];
-  notes: string[];
-  href: string;
-}
-interface GraphEdge {
-  from: string;
-  to: string;
-  kind: string;
-  label: string;
-}
 interface Drawing {
   nodes: GraphNode[];
   edges: GraphEdge[];
   words: Record<string, string>;
 }
-type Point = { x: number; y: number };
-/** What is written in a node or at an edge, and how much room that takes. */
-type Measured = { text: string; width: number; height: number };
 
 const SVG = "http://www.w3.org/2000/svg";
-const HEIGHT = 40;
-const ICON = 30;
-const PADDING = 14;
-const LONGEST = 30;
 const NARROW = 600;
 const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
@@ -46,34 +25,6 @@ function element<K extends keyof SVGElementTagNameMap>(
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
   made.append(...children);
   return made;
-}
-
-const ruler = document.createElement("canvas").getContext("2d");
-const widths = new Map<string, number>();
-
-function widthOf(text: string, font: string): number {
-  const key = font + text;
-  const known = widths.get(key);
-  if (known !== undefined) return known;
-  if (ruler && ruler.font !== font) ruler.font = font;
-  const width = ruler ? ruler.measureText(text).width : text.length * 8;
-  widths.set(key, width);
-  return width;
-}
-
-function shortened(text: string): string {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1).trimEnd()}…` : text;
-}
-
-function isEnd(node: GraphNode): boolean {
-  return node.kind === "start" || node.kind === "final";
-}
-
-function measured(node: GraphNode): Measured {
-  const text = shortened(node.label);
-  const width = widthOf(text, "500 14px system-ui, sans-serif");
-  if (isEnd(node)) return { text, width: Math.max(60, width + 2 * PADDING), height: 30 };
-  return { text, width: width + ICON + 2 * PADDING, height: HEIGHT };
 }
 
 /** Rounded where it turns, so that the eye can follow it. */
@@ -90,10 +41,10 @@ function path(points: Point[]): string {
   return parts.join(" ");
 }
 
-function drawNode(node: GraphNode, { text, width, height }: Measured, at: Point): SVGElement {
+function drawNode(node: GraphNode, { text, width, height, x: middle, y: centre }: Place): SVGElement {
   const group = element(node.href ? "a" : "g", {
     class: ["node", `kind-${node.kind}`, ...node.marks.map((mark) => `is-${mark}`)].join(" "),
-    transform: `translate(${at.x - width / 2},${at.y - height / 2})`,
+    transform: `translate(${middle - width / 2},${centre - height / 2})`,
     "data-node": node.id,
     ...(node.href ? { href: node.href, "aria-label": [node.label, ...node.notes].join(". ") } : {}),
   });
@@ -104,51 +55,34 @@ function drawNode(node: GraphNode, { text, width, height }: Measured, at: Point)
   }
   if (node.kind === "child") group.append(element("rect", { class: "inner", x: 4, y: 4, width: width - 8, height: height - 8, rx: 5 }));
   group.append(element("use", { href: `#icon-${node.kind}`, x: 10, y: height / 2 - 10, width: 20, height: 20 }));
-  group.append(element("text", { x: ICON + PADDING - 4, y: height / 2 + 5 }, text));
+  group.append(element("text", { x: ICON + 10, y: height / 2 + 5 }, text));
   if (node.marks.includes("safe-point")) group.append(element("path", { class: "mark", d: `M${width - 12},0v14l-5,-4l-5,4v-14z` }));
   if (node.marks.includes("critical")) group.append(element("path", { class: "lock", d: `M${width - 22},${height}v-4h12v4z` }));
   return group;
 }
 
-function drawEdge(edge: GraphEdge, points: Point[], label?: Measured & Point): SVGElement {
+function drawEdge(edge: GraphEdge, points: Point[], label?: Place): SVGElement {
   const group = element("g", { class: `edge kind-${edge.kind}` });
   group.append(element("path", { d: path(points), "marker-end": "url(#arrow)" }));
   if (label) group.append(element("text", { x: label.x, y: label.y + 4, "text-anchor": "middle" }, label.text));
   return group;
 }
 
-/** Laying out takes most of the time, and most of that goes into labels: they have room of their own only where there are few. */
-function laidOut(drawing: Drawing, sizes: Map<string, Measured>, isNarrow: boolean): Graph {
-  const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: 22, ranksep: 46, edgesep: 12, marginx: 12, marginy: 12 });
-  for (const node of drawing.nodes) {
-    const { width = 0, height = 0 } = sizes.get(node.id) ?? {};
-    graph.setNode(node.id, { width, height });
-  }
-  drawing.edges.forEach((edge, index) => {
-    const text = shortened(edge.label);
-    const room = text ? { text, width: widthOf(text, "12px system-ui, sans-serif"), height: 16, labelpos: "c" } : {};
-    graph.setEdge(edge.from, edge.to, { ...room, weight: edge.kind === "depends" ? 2 : 1 }, String(index));
-  });
-  layout(graph);
-  return graph;
-}
-
 function draw(figure: HTMLElement, canvas: HTMLElement): Drawing {
   const drawing = JSON.parse(figure.dataset["graph"] ?? "{}") as Drawing;
   const began = performance.now();
-  const sizes = new Map(drawing.nodes.map((node) => [node.id, measured(node)]));
-  const graph = laidOut(drawing, sizes, figure.clientWidth < NARROW);
-  const { width = 100, height = 100 } = graph.graph() as { width?: number; height?: number };
+  const { width, height, nodes, edges } = laidOut(drawing.nodes, drawing.edges, figure.clientWidth < NARROW);
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": figure.dataset["label"] ?? "" });
-  svg.append(element("defs", {}, element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("path", { d: "M0,0L8,4L0,8z" }))));
+  const head = element("path", { d: "M0,0L8,4L0,8z" });
+  const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
+  svg.append(element("defs", {}, element("marker", arrow, head)));
   drawing.edges.forEach((edge, index) => {
-    const laid = graph.edge({ v: edge.from, w: edge.to, name: String(index) }) as unknown as { points: Point[] } & Measured & Point;
-    svg.append(drawEdge(edge, laid.points, laid.text ? laid : undefined));
+    const laid = edges[index];
+    if (laid) svg.append(drawEdge(edge, laid.points, laid.label));
   });
   for (const node of drawing.nodes) {
-    const size = sizes.get(node.id);
-    if (size) svg.append(drawNode(node, size, graph.node(node.id) as unknown as Point));
+    const place = nodes.get(node.id);
+    if (place) svg.append(drawNode(node, place));
   }
   canvas.replaceChildren(svg);
   canvas.dataset["took"] = String(Math.round(performance.now() - began));
