@@ -10,6 +10,8 @@ from mutirao.model import TaskState
 
 @dataclass(frozen=True, slots=True)
 class FlowRecord:
+    """A flow and what is going on in it; where instances are too many to be counted at once, these are estimates."""
+
     name: str
     live: bool
     version: int
@@ -20,6 +22,22 @@ class FlowRecord:
     open: int
     exceptions: int
     closed: int
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceCounts:
+    """How many instances of a flow are open, of these exceptions, and closed; and how many have each status.
+
+    Few are counted; of very many it is an estimate, and `is_exact` is false.
+    """
+
+    flow: str
+    open: int
+    exceptions: int
+    closed: int
+    statuses: dict[str, int]
+    is_exact: bool
 
 
 @dataclass(frozen=True, slots=True)

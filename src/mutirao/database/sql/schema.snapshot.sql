@@ -155,6 +155,20 @@ CREATE TYPE mutirao.instance_status AS ENUM (
     'closed.aborted'
 );
 
+CREATE TYPE mutirao.instance_filter AS (
+	flow integer,
+	statuses mutirao.instance_status[],
+	in_charge integer,
+	person integer,
+	name text,
+	value text,
+	words text,
+	started_after timestamp with time zone,
+	started_before timestamp with time zone
+);
+
+COMMENT ON TYPE mutirao.instance_filter IS 'The flow and the statuses; who is in charge, who has had to do with it; a searchable attribute and its value as it is kept; how a key begins, or a number; when it was started.';
+
 CREATE TYPE mutirao.item_filter AS (
 	sort text,
 	descending boolean,

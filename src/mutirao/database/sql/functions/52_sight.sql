@@ -46,10 +46,10 @@ comment on function mutirao.startable(int) is 'The flows that a person may start
 create or replace function mutirao.kin(actor int, instance bigint, out parent bigint, out children bigint[])
 language sql stable security definer
 begin atomic
-  select (select c.parent from mutirao.child c where c.instance = kin.instance and mutirao.may_see(actor, c.parent)),
-    array(select c.instance from mutirao.child c where c.parent = kin.instance and c.instance is not null and mutirao.may_see(actor, c.instance) order by 1);
+  select (select c.parent from mutirao.child c where c.instance = kin.instance and (actor is null or mutirao.may_see(actor, c.parent))),
+    array(select c.instance from mutirao.child c where c.parent = kin.instance and c.instance is not null and (actor is null or mutirao.may_see(actor, c.instance)) order by 1);
 end;
-comment on function mutirao.kin(int, bigint) is 'Which instance this one does a job for, and which do jobs of it: of those that a person may see.';
+comment on function mutirao.kin(int, bigint) is 'Which instance this one does a job for, and which do jobs of it: of those that a person may see; actor null: of all.';
 
 -- What somebody would want to have seen before they steer it: what it says, and who steers it.
 create or replace function mutirao.last_change(instance bigint) returns mutirao.trace

@@ -9,7 +9,7 @@ insert into mutirao.callable (function, level) values
   ('limit_of', 'read'), ('limit_task', 'define'),
   ('migrate_flow', 'define'), ('preview_migration', 'define'),
   ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
-  ('why', 'read'), ('task_states', 'read'), ('exceptions', 'read'), ('announce', 'work'), ('leave', 'work'),
+  ('why', 'read'), ('task_states', 'read'), ('find_instances', 'read'), ('instance_counts', 'read'), ('exceptions', 'read'), ('announce', 'work'), ('leave', 'work'),
   ('send', 'work'), ('send_many', 'work'),
   ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
@@ -142,7 +142,7 @@ begin
     execute format('alter function %s set search_path = pg_catalog, pg_temp', f.function);
     execute format('alter function %s set timezone = %L', f.function, 'UTC');
     execute format('alter function %s set datestyle = iso, ymd', f.function);
-    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,create_instance,select_item,return_item,finish_item,delegate_item,authenticate,wed_flow_insert,wed_flow_update}') then
+    if f.proname = any ('{start,start_many,send,send_many,claim,turn,complete,complete_here,park_attempt,fail,renew,release,turn_clock,step_batch,take_job,create_instance,select_item,return_item,finish_item,delegate_item,authenticate,find_instances,instance_counts,wed_flow_insert,wed_flow_update}') then
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.function);
       execute format('alter function %s set enable_seqscan = off', f.function);
       execute format('alter function %s set jit = off', f.function);

@@ -9,11 +9,8 @@ select mutirao.apply_flow(%s::jsonb, %s, %s)
 -- flows: the flows, with what is going on in each
 select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
   (select count(*) from mutirao.rule r join mutirao.task t on t.id = r.task where r.version = v.id and t.name <> '_FINAL') as tasks,
-  coalesce(o.open, 0) as open, coalesce(o.exceptions, 0) as exceptions, coalesce(c.closed, 0) as closed
-from mutirao.flow f join mutirao.version v on v.id = f.version
-left join (select flow, count(*) as open, count(*) filter (where status = 'open.exception') as exceptions from mutirao.instance group by 1) o on o.flow = f.id
-left join (select flow, count(*) as closed from mutirao.closed group by 1) c on c.flow = f.id
-where %(flow)s::text is null or f.name = %(flow)s
+  c.open, c.exceptions, c.closed, c.is_exact
+from mutirao.flow f join mutirao.version v on v.id = f.version join mutirao.instance_counts(%(flow)s::text) c on c.flow = f.name
 order by f.name
 
 -- flow_document: the definition of a flow's version, or of its newest

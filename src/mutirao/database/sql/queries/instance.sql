@@ -67,6 +67,23 @@ from (
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 order by i.id desc limit %(limit)s
 
+-- find_instances: numbers of the instances that fit a filter, newest first; and before which to go on, if there may be more
+select ids, further from mutirao.find_instances(%(actor)s, %(filter)s::jsonb, %(before)s, %(room)s)
+
+-- found_instances: these instances, as an actor may see them or as they are
+select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
+  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
+  n.parent, n.children, (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
+from unnest(%(ids)s::bigint[]) x(id), lateral (
+    select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = x.id
+    union all
+    select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = x.id) i
+join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.kin(%(actor)s, i.id) n
+order by i.id desc
+
+-- instance_counts: how many instances there are of each flow, or of one
+select flow, open, exceptions, closed, statuses, is_exact from mutirao.instance_counts(%s)
+
 -- trace: what happened to an instance, in order
 select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
   array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired
