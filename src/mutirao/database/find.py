@@ -1,4 +1,4 @@
-"""Instances looked for and counted, however many there are. The rules are in sql/functions/69_instance_find.sql and 70."""
+"""Instances looked for and counted, however many there are. The rules are in sql/functions/69_instance_find.sql and 71_instance_count.sql."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
