@@ -1,14 +1,20 @@
 // What every page runs. Each feature finds its own elements by a data- attribute, on every part that is swapped in.
 import "./reading";
 import "./api";
+import "./answered";
 import "./badge";
 import "./check";
+import "./count";
+import "./collect";
 import "./dialog";
 import "./draft";
 import "./drag";
 import "./file";
+import "./first";
 import "./key";
 import "./live";
 import "./menu";
+import "./often";
 import "./preview";
+import "./shown";
 import "./zone";

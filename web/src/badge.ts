@@ -1,6 +1,9 @@
 // The counts in the navigation are read by themselves, so that no page waits for them.
 import { each } from "./part";
 
+// Nobody is hinted at what goes wrong with instances that are not theirs.
+const EVERY = 30_000;
+
 each<HTMLElement>("[data-badges]", (place) => {
   const read = async (): Promise<void> => {
     const response = await fetch("/badges");
@@ -12,6 +15,7 @@ each<HTMLElement>("[data-badges]", (place) => {
       badge.hidden = !count;
     }
   };
-  for (const what of ["worklist", "messages", "page"]) document.body.addEventListener(`reread-${what}`, () => void read());
+  for (const what of ["worklist", "messages", "page", "often"]) document.body.addEventListener(`reread-${what}`, () => void read());
+  window.setInterval(() => document.hidden || void read(), EVERY);
   void read();
 });

@@ -13,5 +13,5 @@ router = pages()
 async def badges(who: SignedIn) -> Response:
     counts = await who.engine.worklists.counts(who.id)
     work = sum(each.ready + each.running for each in counts)
-    exceptions = sum(each.instances for each in await who.engine.exceptions()) if who.is_administrator else 0
-    return answer({"work": work, "messages": await who.engine.messages.unread(who.id), "exceptions": exceptions})
+    messages = await who.engine.messages.unread(who.id)
+    return answer({"work": work, "messages": messages, "exceptions": await who.sight.exception_count()})

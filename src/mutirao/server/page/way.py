@@ -1,0 +1,118 @@
+"""Ways out of an exception: what a person can do about it, as forms. Those of the command are in cli/reason.py."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Literal
+
+from mutirao.database.record import Instance, JobRecord
+from mutirao.model import Definition
+from mutirao.server.page.form import Field, field_for, label_of
+from mutirao.server.page.reason import Reason
+
+WayKind = Literal["retry", "skip", "undone", "go_on", "repair", "start"]
+
+EXCEPTION = "open.exception"
+_OF_A_JOB = ("task_failed", "critical_task")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Something to be done: with a job, by fields for attributes, or with one of these tasks."""
+
+    kind: WayKind
+    id: str
+    job: int | None = None
+    task: str = ""
+    fields: tuple[Field, ...] = ()
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnField(Field):
+    """One of a form among others that have fields of the same names."""
+
+    form: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.form}-{self.name.replace('.', '-')}"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways out of one instance's exception."""
+
+    instance: Instance
+    definition: Definition
+    jobs: Sequence[JobRecord]
+    zone: tzinfo
+
+    def of(self, reasons: Iterable[Reason]) -> list[Way]:
+        """The likeliest first, each once."""
+        found: dict[str, Way] = {}
+        for reason in reasons:
+            for way in self._for(reason):
+                found.setdefault(way.id, way)
+        if self.instance.hold != "undoing" and {each.code for each in reasons} - {"wait_circle", "critical_task"}:
+            found.setdefault(f"repair-{self.instance.id}", self._repair())
+        return list(found.values())
+
+    def _for(self, reason: Reason) -> Iterator[Way]:
+        job = reason.job
+        match reason.code:
+            case "compensation_failed" if job:
+                yield self._retry(job)
+                yield Way("undone", f"undone-{job}", job, self._task(job))
+            case "wait_circle" | "condition_failed" if job:
+                yield self._skip(job)
+            case code if code in _OF_A_JOB and job:
+                yield self._retry(job)
+                yield self._skip(job)
+            case "final_blocked":
+                yield from (self._skip(each.id) for each in self.jobs if each.status == "parked")
+            case "runaway":
+                yield Way("go_on", f"go-on-{self.instance.id}")
+            case "nothing_fires":
+                yield self._repair()
+                yield self._start()
+
+    def _retry(self, job: int) -> Way:
+        return Way("retry", f"retry-{job}", job, self._task(job))
+
+    def _skip(self, job: int) -> Way:
+        form, task = f"skip-{job}", self._task(job)
+        known = {each.name: each for each in self.definition.tasks}
+        outputs = known[task].outputs if task in known else None
+        return Way("skip", form, job, task, self._fields(form, outputs, has_values=False))
+
+    def _repair(self) -> Way:
+        form = f"repair-{self.instance.id}"
+        return Way("repair", form, fields=self._fields(form, None, has_values=True))
+
+    def _start(self) -> Way:
+        stand_by = {name for each in self.definition.tasks for name in (each.recovery.compensation,) if name}
+        names = tuple(each.name for each in self.definition.tasks if each.enabled and each.name not in stand_by)
+        return Way("start", f"start-{self.instance.id}", tasks=names)
+
+    def _task(self, job: int) -> str:
+        return next((each.task for each in self.jobs if each.id == job), "")
+
+    def _fields(self, form: str, names: Sequence[str] | None, *, has_values: bool) -> tuple[Field, ...]:
+        state = self.instance.state if has_values else {}
+        return tuple(
+            own(field_for(each.name, each.type, within="change", value=state.get(each.name), zone=self.zone), form)
+            for each in self.definition.attributes
+            if names is None or each.name in names
+        )
+
+
+def fields_of(definition: Definition, form: str) -> tuple[Field, ...]:
+    """For all attributes of a flow, empty."""
+    return tuple(own(field_for(each.name, each.type, within="change"), form) for each in definition.attributes)
+
+
+def own(field: Field, form: str) -> OwnField:
+    return OwnField(
+        name=field.name, label=label_of(field.name.partition(".")[2]), type=field.type, text=field.text, form=form
+    )
