@@ -3,7 +3,8 @@
 //   <form data-api="POST /api/items/17/finish" data-then="/work" data-done="Finished">
 //
 // Fields are named by their place in the body (`change.days`) and say their type; what is empty is not sent, or sent as
-// null where `data-empty="null"`. `data-revision` is what was seen: whoever was quicker is told about. `data-once` makes a
+// null where `data-empty="null"`; with `data-changes` only what was changed is sent, and null for what was emptied.
+// `data-revision` is what was seen: whoever was quicker is told about. `data-once` makes a
 // creation that is asked for twice happen once. A refusal stands in the form, at the field that it is about.
 import { each, cookie, say, tell } from "./part";
 import { rereadAll } from "./live";
@@ -17,9 +18,13 @@ export interface Problem {
 }
 
 type Tree = { [name: string]: Tree | string };
+type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
+/** What the fields of forms with `data-changes` began with. */
+const begun = new WeakMap<Field, string>();
 
 /** Numbers are sent as they were typed: through a JavaScript number they would not be exact. */
-function encoded(input: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement): string | undefined {
+function encoded(input: Field): string | undefined {
   const type = input.dataset["type"] ?? "text";
   if (input instanceof HTMLInputElement && input.type === "checkbox") return String(input.checked);
   const text = input.value;
@@ -27,7 +32,7 @@ function encoded(input: HTMLInputElement | HTMLSelectElement | HTMLTextAreaEleme
   switch (type) {
     case "integer":
     case "number":
-      return /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim()) ? text.trim() : JSON.stringify(text);
+      return numeral(text);
     case "boolean":
       return text === "true" || text === "false" ? text : JSON.stringify(text);
     case "timestamp":
@@ -40,6 +45,19 @@ function encoded(input: HTMLInputElement | HTMLSelectElement | HTMLTextAreaEleme
     default:
       return JSON.stringify(text);
   }
+}
+
+/** People write +7, 007 and .5, JSON does not. */
+function numeral(text: string): string {
+  const digits = text.trim().replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1").replace(/^(-?)\./, "$10.").replace(/\.(?=$|[eE])/, "");
+  return /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(digits) ? digits : JSON.stringify(text);
+}
+
+function changed(input: Field): string | undefined {
+  const was = begun.get(input);
+  if (was === undefined) return encoded(input);
+  if (was === input.value) return undefined;
+  return input.value === "" ? "null" : encoded(input);
 }
 
 function put(tree: Tree, path: string[], value: string): void {
@@ -67,7 +85,7 @@ export function bodyOf(form: HTMLElement): string {
   for (const key of (form.dataset["objects"] ?? "").split(" ").filter(Boolean)) tree[key] = {};
   for (const input of form.querySelectorAll<HTMLInputElement>("[name]:not([data-aside])")) {
     if (input.disabled || (input.type === "radio" && !input.checked)) continue;
-    const value = encoded(input);
+    const value = changed(input);
     if (value !== undefined) put(tree, input.name.split("."), value);
   }
   return written(tree);
@@ -106,15 +124,23 @@ function mark(form: HTMLElement, problem: Problem): void {
   }
   // The engine names the attribute that it refuses.
   const named = /attribute "([^"]+)"/.exec(problem.detail)?.[1];
-  if (named) form.querySelector(`[name$=".${CSS.escape(named)}"]`)?.setAttribute("aria-invalid", "true");
+  if (named) markField(form, named, problem.detail);
   if (!place) return;
   place.textContent = wordsFor(problem);
   place.hidden = false;
   form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
 }
 
+function markField(form: HTMLElement, attribute: string, words: string): void {
+  const field = form.querySelector(`[name$=".${CSS.escape(attribute)}"]`)?.closest(".field");
+  field?.querySelector("[id]:is(input, select, textarea)")?.setAttribute("aria-invalid", "true");
+  const line = field?.querySelector(".check-line");
+  if (line) line.textContent = words;
+}
+
 function unmark(form: HTMLElement): void {
   for (const input of form.querySelectorAll("[aria-invalid=true]")) input.removeAttribute("aria-invalid");
+  for (const line of form.querySelectorAll(".check-line")) line.textContent = "";
   const place = form.querySelector<HTMLElement>("[data-problem]") ?? document.getElementById("page-problem");
   if (place) place.hidden = true;
 }
@@ -166,6 +192,10 @@ export async function send(form: HTMLElement): Promise<void> {
   }
 }
 
+each<HTMLFormElement>("form[data-changes]", (form) => {
+  const fields = [...form.querySelectorAll<Field>("[name]")].filter((each) => each.type !== "hidden" || each.dataset["type"] === "file");
+  for (const field of fields) begun.set(field, field.value);
+});
 each<HTMLFormElement>("form[data-api]", (form) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();

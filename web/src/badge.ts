@@ -7,7 +7,7 @@ const EVERY = 30_000;
 each<HTMLElement>("[data-badges]", (place) => {
   const read = async (): Promise<void> => {
     const response = await fetch("/badges");
-    if (!response.ok) return;
+    if (!response.ok || response.redirected) return; // signed out meanwhile
     const counts = (await response.json()) as Record<string, number>;
     for (const badge of place.querySelectorAll<HTMLElement>("[data-badge]")) {
       const count = counts[badge.dataset["badge"] ?? ""] ?? 0;

@@ -1,12 +1,17 @@
 // The keyboard: j and k go through a list, and letters press the button that says so (`data-key="t"`).
 //
-// Letters do nothing while somebody types, nor when they are switched off (in the dialog that `?` opens).
+// Letters do nothing while somebody types (Escape ends that), nor when they are switched off (in the dialog that `?` opens).
 import { each, tell, say } from "./part";
 
 const OFF = "keys-off";
+const PRESSED = /^(checkbox|radio|button|submit|reset|file)$/;
+
+/** Where in the list somebody was: when that row goes, the next one stands there. */
+let place = -1;
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  if (target instanceof HTMLInputElement) return !PRESSED.test(target.type);
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
 function rows(): HTMLElement[] {
@@ -16,33 +21,64 @@ function rows(): HTMLElement[] {
 function step(by: number): void {
   const all = rows();
   const here = all.findIndex((row) => row.contains(document.activeElement));
-  const next = all[here < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, here + by))];
+  const wanted = here >= 0 ? here + by : place >= 0 ? place : by > 0 ? 0 : all.length - 1;
+  const next = all[Math.min(all.length - 1, Math.max(0, wanted))];
   const target = next?.querySelector<HTMLElement>("a[href]") ?? next;
   target?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }
 
+document.addEventListener("focusin", (event) => {
+  const row = (event.target as Element).closest<HTMLElement>("[data-row]");
+  if (row) place = rows().indexOf(row);
+});
+
 /** The row that has the focus is meant before the page. */
 function buttonFor(key: string): HTMLElement | undefined {
-  const fitting = `[data-key="${CSS.escape(key)}"]`;
+  const fitting = `[data-key~="${CSS.escape(key)}"]`;
   const row = document.activeElement?.closest("[data-row]");
-  return row?.querySelector<HTMLElement>(fitting) ?? document.querySelector<HTMLElement>(`main ${fitting}, ${fitting}`) ?? undefined;
+  const outside = [...document.querySelectorAll<HTMLElement>(`main ${fitting}, ${fitting}`)].find((each) => !each.closest("[data-row]"));
+  return row?.querySelector<HTMLElement>(fitting) ?? outside;
+}
+
+/** A form is filled in from its first field on; one without fields is sent by its button. */
+function enter(form: HTMLElement): void {
+  const first = form.querySelector<HTMLElement>(
+    "input:not([type=hidden]):not([disabled]), select, textarea, button:not([type=button])",
+  );
+  first?.focus();
+  first?.closest(".field")?.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-    (event.target as HTMLElement).closest("form")?.requestSubmit();
+    const near = (event.target as HTMLElement).closest("form") ?? document.querySelector<HTMLFormElement>("main form[data-key]");
+    near?.requestSubmit();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (document.querySelector("dialog[open]") || (localStorage.getItem(OFF) && event.key !== "?")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (isTyping(event.target)) {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // a search would be emptied
+    return (event.target as HTMLElement).blur();
+  }
+  if (localStorage.getItem(OFF) && event.key !== "?") return;
   if (event.key === "j" || event.key === "k") return step(event.key === "j" ? 1 : -1);
   const target = buttonFor(event.key);
   if (!target) return;
   event.preventDefault();
-  if (isTyping(target)) target.focus();
+  if (target instanceof HTMLFormElement) enter(target);
+  else if (isTyping(target)) target.focus();
   else target.click();
 });
+
+// Whoever has just taken an item wants to fill it in.
+let isNewPage = true;
+each<HTMLFormElement>("form[data-key]", (form) => {
+  const isWanted = isNewPage ? location.hash === `#${form.id}` : document.activeElement === document.body;
+  if (isWanted) enter(form);
+});
+isNewPage = false;
 
 each<HTMLInputElement>("input[data-keys]", (box) => {
   box.checked = !localStorage.getItem(OFF);

@@ -12,6 +12,10 @@ each<HTMLElement>("[data-menu]", (menu) => {
   document.addEventListener("click", (event) => {
     if (menu instanceof HTMLDetailsElement && menu.open && !menu.contains(event.target as Node)) menu.open = false;
   });
+  menu.addEventListener("click", (event) => {
+    const isChosen = (event.target as Element).closest("[data-opens], [data-api]");
+    if (isChosen && menu instanceof HTMLDetailsElement) menu.open = false;
+  });
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && menu instanceof HTMLDetailsElement) {
       menu.open = false;

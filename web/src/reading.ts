@@ -2,7 +2,11 @@
 import htmx from "htmx.org";
 import { Idiomorph } from "idiomorph";
 
-const KEPT = "[data-keep]";
+// A form that somebody is filling in stays theirs; `data-stay` stays even when the page has it no more.
+const KEPT = "[data-keep], [data-stay], dialog[open]";
+const STAYS = "[data-stay], dialog[open]";
+
+const isLike = (node: Node, selector: string): boolean => node instanceof Element && node.matches(selector);
 
 htmx.config.includeIndicatorStyles = false;
 htmx.config.allowEval = false;
@@ -15,15 +19,20 @@ htmx.defineExtension("morph", {
     if (style !== "morph") return false;
     const content = fragment instanceof DocumentFragment ? fragment.firstElementChild : fragment;
     if (!(content instanceof Element) || !(target instanceof Element)) return false;
-    return Idiomorph.morph(target, content.outerHTML, {
+    const focused = document.activeElement;
+    const morphed = Idiomorph.morph(target, content.outerHTML, {
       morphStyle: "outerHTML",
       ignoreActiveValue: true,
       callbacks: {
-        // A form that somebody is filling in stays theirs.
-        beforeNodeMorphed: (before: Node) => !(before instanceof Element && before.matches(KEPT)),
-        beforeNodeRemoved: (before: Node) => !(before instanceof HTMLDialogElement && before.open),
+        beforeNodeMorphed: (before: Node) => !isLike(before, KEPT),
+        beforeNodeRemoved: (before: Node) => !isLike(before, STAYS),
+        // What somebody has unfolded stays so.
+        beforeAttributeUpdated: (name: string, element: Element) => !(name === "open" && isLike(element, "details")),
       },
     });
+    // A row that is moved loses the focus.
+    if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
+    return morphed;
   },
 } as Parameters<typeof htmx.defineExtension>[1]);
 

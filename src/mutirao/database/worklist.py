@@ -86,6 +86,12 @@ class Worklists(Face):
         }
         return ItemView(Item(**row), **parts)
 
+    async def once_held(self, actor: int, job: int) -> int | None:
+        """The instance of an item that the actor has had, though it may have ended."""
+        async with self.connection() as connection:
+            row = await (await connection.execute(query("once_held"), [job, actor])).fetchone()
+        return None if row is None else int(row[0])
+
     # Doing them
 
     async def select(self, actor: int, job: int, *, lock: bool = False) -> int:

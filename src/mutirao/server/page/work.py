@@ -1,18 +1,22 @@
 """My work: the worklist of whoever reads it."""
 
-from typing import Any
-from urllib.parse import urlencode
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from fastapi import Request, Response
-from pydantic import ValidationError
 
-from mutirao.database.item import ItemFilter
+from mutirao.database.item import ALL_ITEMS, ItemCount, ItemFilter, ItemPage
 from mutirao.errors import RequestError
+from mutirao.model.value import ENCODER
 from mutirao.server.answer import Cursor
 from mutirao.server.need import SignedIn
 from mutirao.server.page.catalogue import marked
+from mutirao.server.page.form import label_of
+from mutirao.server.page.reader import Reader
 from mutirao.server.page.shell import pages, render
-from mutirao.server.route.worklist import Chosen
+from mutirao.server.page.wanted import address, remember, remembered, taking, wanted
+from mutirao.server.who import Who
 
 router = pages()
 
@@ -24,47 +28,80 @@ SORTS = {
     "hand": marked("By hand"),
 }
 _PAGE = 50
+_FORM = "filters"
+"""The id of the form: htmx tells who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a worklist, which began after `cursor`; or what is `wrong` with the filter that it was asked for by."""
+
+    chosen: ItemFilter
+    page: ItemPage
+    cursor: str | None = None
+    wrong: RequestError | None = None
 
 
 @router.get("/work")
 async def work(request: Request, who: SignedIn, cursor: Cursor = None) -> Response:
     """One's worklist. The filter stands in the address; those that are kept have a name."""
-    given = {name: value for name, value in request.query_params.items() if value}  # a form sends empty fields, too
-    name, equals, value = given.pop("attribute", "").partition("=")
-    attributes = {name: value} if equals else {}
-    chosen = _chosen(given, attributes)
-    worklists = who.engine.worklists
-    page = await worklists.page(who.id, chosen, after=cursor, limit=_PAGE)
-    kept = await worklists.filters(who.id)
-    return render(
+    reader = Reader.of(request)
+    if not request.query_params:
+        last = remembered(request, who, reader)
+        if last != ALL_ITEMS:
+            return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": address(last)})
+    try:
+        chosen = wanted([pair for pair in request.query_params.multi_items() if pair[0] != "cursor"], reader)
+        page = await who.engine.worklists.page(who.id, chosen, after=cursor, limit=_PAGE)
+    except RequestError as error:
+        return await _shown(request, who, Listed(ALL_ITEMS, ItemPage([], None), wrong=error))
+    response = await _shown(request, who, Listed(chosen, page, cursor))
+    remember(response, who, chosen)
+    return response
+
+
+@router.get("/work/next")
+async def following(request: Request, who: SignedIn) -> Response:  # noqa: ARG001 a page has it
+    """After an item is done: to the next that one holds, or else to the list."""
+    held = await who.engine.worklists.page(who.id, ItemFilter(status="running"), limit=_PAGE)
+    target = next((f"/items/{item.job}#finish" for item in held.items if item.attempt), "/work")
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": target})
+
+
+async def _shown(request: Request, who: Who, listed: Listed) -> Response:
+    chosen, page, wrong = listed.chosen, listed.page, listed.wrong
+    is_part = request.headers.get("hx-request") == "true"
+    counts = await who.engine.worklists.counts(who.id)
+    response = render(
         request,
         "work.html",
+        status=HTTPStatus.OK if wrong is None or is_part else HTTPStatus.UNPROCESSABLE_ENTITY,
         chosen=chosen,
-        attribute=f"{name}={value}" if equals else "",
+        wrong=wrong,
         page=page,
-        counts=await worklists.counts(who.id),
-        kept=[(each.name, address(each.filter)) for each in kept],
-        here=address(chosen),
-        document=chosen.document(),
+        counts=[(each, address(_narrowed(chosen, each))) for each in counts],
+        flows=_names((each.flow for each in counts), chosen.flow),
+        roles=_names((each.role for each in counts), chosen.role),
+        kept=[(each, address(each.filter)) for each in await who.engine.worklists.filters(who.id)],
+        place=ENCODER.encode({"cursor": listed.cursor} if listed.cursor else {}).decode(),
+        everything=address(ALL_ITEMS),
+        is_everything=replace(chosen, sort="arrival", descending=False) == ALL_ITEMS,
+        document=ENCODER.encode(chosen.document()).decode(),
+        next_body=taking(chosen),
         sorts=SORTS,
-        is_first=cursor is None,
-        following=page.next and address(chosen, cursor=page.next),
+        label_of=label_of,
+        begins=address(chosen) if listed.cursor else None,
+        goes_on=page.next and address(chosen, cursor=page.next),
     )
+    if request.headers.get("hx-trigger") == _FORM and wrong is None:
+        response.headers["HX-Push-Url"] = address(chosen)
+    return response
 
 
-def _chosen(given: dict[str, str], attributes: dict[str, str]) -> ItemFilter:
-    try:
-        return Chosen.model_validate(given).filter(attributes)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise RequestError("wrong_call", f"{wrong['loc'][0]}: {wrong['msg']}") from error
+def _narrowed(chosen: ItemFilter, count: ItemCount) -> ItemFilter:
+    return replace(chosen, role=count.role, flow=count.flow)
 
 
-def address(chosen: ItemFilter, **more: Any) -> str:
-    """The page with this filter."""
-    said = {**chosen.document(), **more}
-    attributes = said.pop("attributes", {})
-    pairs = [(name, "true" if value is True else value) for name, value in said.items()]
-    pairs += [("attribute", f"{name}={value}") for name, value in attributes.items()]
-    pairs = [pair for pair in pairs if pair not in (("sort", "arrival"), ("status", "all"))]
-    return f"/work?{urlencode(pairs)}" if pairs else "/work"
+def _names(found: Iterable[str], chosen: str | None) -> list[str]:
+    """What can be chosen; and what is, though there is none of it at present."""
+    return sorted({*found, *([chosen] if chosen else [])})

@@ -11,6 +11,9 @@ select (item).*, inputs, outputs, in_charge, reminders, v.comments as all_commen
   (select a.filename from mutirao.application a where a.name = (v.item).application) as program
 from mutirao.item_view(%s, %s) v
 
+-- once_held: the instance of a work item that a person has had, open or ended
+select instance from mutirao.participation where job = %s and person = %s limit 1
+
 -- select_item: a person takes a work item
 select mutirao.select_item(%s, %s, %s)
 
