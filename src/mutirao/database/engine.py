@@ -36,6 +36,7 @@ from mutirao.database.explanation import Why
 from mutirao.database.file import Files
 from mutirao.database.find import FindCalls
 from mutirao.database.flow import FlowCalls
+from mutirao.database.health import HealthCalls
 from mutirao.database.job import JobCalls
 from mutirao.database.keep import KeepCalls
 from mutirao.database.library import Library
@@ -102,7 +103,7 @@ async def read_exact_numbers(connection: AsyncConnection[Any]) -> None:
     set_json_loads(DECODER.decode, connection)
 
 
-class Engine(FlowCalls, FindCalls, JobCalls, KeepCalls, ExceptionCalls):
+class Engine(FlowCalls, FindCalls, JobCalls, KeepCalls, ExceptionCalls, HealthCalls):
     """One database. Enter it to connect. The embedded one is brought up to date; a server only if `upgrade` says so.
 
     `patience` is how many seconds a call waits for a connection to be free, or to be made.

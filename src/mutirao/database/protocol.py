@@ -55,6 +55,8 @@ class Done(NamedTuple):
     instance: int = 0
     task: int = 0
     failures: int = 0
+    taken_at: float = 0.0
+    """When we were told of it, by `time.monotonic`."""
 
 
 class Tick(NamedTuple):
@@ -119,6 +121,10 @@ class Line:
 
     async def announce(self, worker: str, tasks: Sequence[int], host: str, program: str) -> None:
         await self._call("announce", (worker, numbers(tasks), host, program))
+
+    async def note_pace(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
+        """Hand in what was done: how many seconds ago, of which task, how long it took, and how many of them."""
+        await self._call("note_pace", [numbers(column) for column in zip(*rows, strict=True)])
 
     async def leave(self, worker: str) -> None:
         await self._call("leave", [worker])

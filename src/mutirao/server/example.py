@@ -58,6 +58,7 @@ _INSTANCE: dict[str, Any] = {
     "children": [],
     "in_charge": "manager",
 }
+_PACE = {"done": 1200, "failed": 1, "p50": 0.012, "p95": 0.08}
 _LIMIT = {"at_once": 5, "per_second": 0.5, "per": "customer", "each": 1, "by_hand": True}
 
 _MODELS: dict[str, dict[str, Any]] = {
@@ -66,6 +67,19 @@ _MODELS: dict[str, dict[str, Any]] = {
     "AddedWebhook": {"secret": _WEBHOOK["secret"]},
     "Attachment": {"kind": "late_result", "content": {"granted": True}},
     "Backlog": {**_COUNTS, "oldest": 12.5},
+    "Health": {"schema": 30, "overdue": {"retry": 2.5}},
+    "MinutePace": _PACE,
+    "Queue": {**_COUNTS, "oldest": 12.5, "workers": 2},
+    "ServerFacts": {
+        "server": "18.1",
+        "database": "mutirao",
+        "bytes": 80_000_000,
+        "connections": 12,
+        "most_connections": 100,
+        "oldest_transaction": None,
+        "oldest_of": None,
+    },
+    "TaskPace": _PACE,
     "Batch": {
         "kind": "cancel",
         "filter": {"flow": "travel", "status": "open.exception"},

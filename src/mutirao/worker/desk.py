@@ -13,6 +13,7 @@ from mutirao.language.handler import Handler
 from mutirao.worker.asking import Asking
 from mutirao.worker.observer import Observer
 from mutirao.worker.options import WorkerOptions
+from mutirao.worker.pace import Pace
 from mutirao.worker.programs import Programs
 from mutirao.worker.running import Outcome, Running, failure
 from mutirao.worker.thread import Threads
@@ -66,6 +67,7 @@ class Desk:
         self._being_reported: dict[int, Done] = {}
         self.done = 0
         self.failed = 0
+        self.pace = Pace()
         self._observers = observers
         self._reporting = reporting
         self._freed = freed
@@ -200,7 +202,9 @@ class Desk:
             self.failed += 1
         for observer in self._observers:
             observer.finished(running, outcome)
-        if not outcome.is_written:
+        if outcome.is_written:
+            self.pace.count(running.told.task, running.taken_at)
+        else:
             self.report(running.done(outcome))
 
     def time_out(self, running: Running) -> None:

@@ -1,5 +1,6 @@
 """A job inside user code, and how it comes out of it: with a change, or with an error worth keeping."""
 
+import time
 import traceback
 from asyncio import CancelledError, Task, TimerHandle
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ class Ended(Exception):
 class Running:
     """One job of ours. `ended` is set once its outcome is known, so that a late one is not reported again."""
 
-    __slots__ = ("ended", "handler", "observed", "observers", "task", "timer", "told", "worker")
+    __slots__ = ("ended", "handler", "observed", "observers", "taken_at", "task", "timer", "told", "worker")
 
     def __init__(self, handler: Handler, told: Told, worker: str = "", observers: Sequence[Observer] = ()) -> None:
         self.handler = handler
@@ -77,6 +78,7 @@ class Running:
         self.task: Task[None] | None = None
         self.timer: TimerHandle | None = None
         self.ended = False
+        self.taken_at = time.monotonic()
 
     def __str__(self) -> str:
         return f"job {self.told.job} ({self.handler.task} of instance {self.told.instance})"
@@ -101,7 +103,8 @@ class Running:
 
     def done(self, outcome: Outcome) -> Done:
         told = self.told
-        return Done(told.job, told.attempt, outcome.change, outcome.error, 0, told.instance, told.task, told.failures)
+        known = (told.instance, told.task, told.failures, self.taken_at)
+        return Done(told.job, told.attempt, outcome.change, outcome.error, 0, *known)
 
     def _call(self, connection: Any) -> Any:
         """Begin the user's function: what it returns is a change, or something to await for one."""

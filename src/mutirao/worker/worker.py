@@ -349,6 +349,7 @@ class Worker:
 
     def _take_back_all(self, told: Sequence[Told], batch: Sequence[Done]) -> None:
         unsettled = {each.attempt: each for each in told if each.kind != "job"}
+        self._desk.pace.count_all(batch, unsettled)
         for done in batch:
             if done.attempt in unsettled:
                 self._take_back(done, unsettled[done.attempt])
@@ -414,6 +415,11 @@ class Worker:
                 socket.gethostname(),
                 metadata.version("mutirao"),
             )
+            await self._hand_in_pace()
+
+    async def _hand_in_pace(self) -> None:
+        if counted := self._desk.pace.take():
+            await self._line.note_pace(counted)
 
     async def _announce_now_and_then(self) -> None:
         while True:
@@ -423,6 +429,7 @@ class Worker:
     async def _leave(self) -> None:
         with suppress(MutiraoError, TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await self._hand_in_pace()
                 await self._line.leave(self.name)
 
     async def _give_back(self, jobs: Sequence[Running]) -> None:

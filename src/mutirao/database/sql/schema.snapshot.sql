@@ -1194,6 +1194,22 @@ CREATE TABLE mutirao.exported (
 
 COMMENT ON TABLE mutirao.exported IS 'Finished instances that are safely in a file, as they were when they closed at that time: one that reopened is not.';
 
+CREATE TABLE mutirao.minute_pace (
+    minute timestamp with time zone NOT NULL,
+    task integer NOT NULL,
+    done bigint NOT NULL,
+    failed bigint NOT NULL,
+    took bigint[] NOT NULL
+);
+
+COMMENT ON TABLE mutirao.minute_pace IS 'What workers did in a minute, task by task; kept for a day. What a worker had not handed in when it was killed is in no count, nor is what people did.';
+
+COMMENT ON COLUMN mutirao.minute_pace.done IS 'Attempts that went well.';
+
+COMMENT ON COLUMN mutirao.minute_pace.failed IS 'Attempts that failed, whether or not they are tried again.';
+
+COMMENT ON COLUMN mutirao.minute_pace.took IS 'How many of the done took how long, from the claim to the end. The first counts those of a millisecond at most; from each to the next the time grows by the root of two.';
+
 CREATE TABLE mutirao_secret.source (
     name text NOT NULL,
     url text NOT NULL,
@@ -1952,6 +1968,9 @@ ALTER TABLE ONLY mutirao.message
 ALTER TABLE ONLY mutirao.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY mutirao.minute_pace
+    ADD CONSTRAINT minute_pace_pkey PRIMARY KEY (minute, task);
+
 ALTER TABLE ONLY mutirao.order_left
     ADD CONSTRAINT order_left_pkey PRIMARY KEY (ordering, pair, side, key);
 
@@ -2183,6 +2202,8 @@ CREATE INDEX job_ready ON mutirao.job USING btree (task, priority DESC, id) WHER
 CREATE INDEX job_slot_ready ON mutirao.job USING btree (task, slot, priority DESC, id) WHERE ((status = 'ready'::mutirao.job_status) AND (slot IS NOT NULL));
 
 CREATE INDEX job_slot_running ON mutirao.job USING btree (task, slot) WHERE ((status = 'running'::mutirao.job_status) AND (slot IS NOT NULL));
+
+CREATE INDEX job_stuck ON mutirao.job USING btree (task) WHERE (status = ANY (ARRAY['parked'::mutirao.job_status, 'failed'::mutirao.job_status]));
 
 CREATE INDEX job_wait ON mutirao.job USING btree (due_at) WHERE ((status = 'waiting'::mutirao.job_status) AND by_clock);
 

@@ -1,7 +1,9 @@
 """Jobs, over HTTP."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
+from mutirao.database.health import Health, Pace, Queue
 from mutirao.database.record import Backlog, JobRecord, WorkerRecord
 from mutirao.model import Change
 from mutirao.server.client.noun import Noun
@@ -20,6 +22,18 @@ class Jobs(Noun):
 
     async def workers(self) -> list[WorkerRecord]:
         return await self._http.get(list[WorkerRecord], "/api/jobs/workers")
+
+    async def queue(self) -> list[Queue]:
+        """What waits for workers, and how many of them do it."""
+        return await self._http.get(list[Queue], "/api/jobs/queue")
+
+    async def pace(self, period: timedelta = timedelta(hours=1)) -> Pace:
+        """How much workers did of late, and how long it took them."""
+        return await self._http.get(Pace, "/api/jobs/pace", minutes=round(period / timedelta(minutes=1)))
+
+    async def health(self) -> Health:
+        """How the database is."""
+        return await self._http.get(Health, "/api/health")
 
     async def retry(self, job: int, *, reason: str | None = None, seen: int | None = None) -> None:
         """Try a failed job again, with all its retries; with `seen`, only if that is still the revision of its instance."""

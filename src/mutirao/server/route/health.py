@@ -7,11 +7,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from mutirao.database.health import Health
 from mutirao.database.migrate import ensure_current
 from mutirao.errors import OperatorError, RequestError
 from mutirao.server.answer import answer
 from mutirao.server.metrics import ServerMetrics
-from mutirao.server.need import Anybody
+from mutirao.server.need import Administrator, Anybody
 from mutirao.server.options import ServerOptions
 from mutirao.server.routing import Route
 from mutirao.server.who import who_asks
@@ -66,6 +67,12 @@ def _is_local(request: Request) -> bool:
     """A proxy beside us makes everybody local, and says for whom it asks."""
     forwarded = any(name in request.headers for name in ("x-forwarded-for", "forwarded"))
     return not forwarded and request.client is not None and ip_address(request.client.host).is_loopback
+
+
+@router.get("/api/health", response_model=Health)
+async def database(who: Administrator) -> Response:
+    """The database: its version and size, whether it has room, and what no clock has done in time, in seconds."""
+    return answer(await who.engine.health())
 
 
 @router.get("/api/openapi.json", include_in_schema=False)

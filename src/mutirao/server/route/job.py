@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
+from mutirao.database.health import Pace, Queue
 from mutirao.database.record import Backlog, JobRecord, WorkerRecord
 from mutirao.server.answer import Cursor, Page, PageSize, answer, decode_cursor, done, page
 from mutirao.server.need import Administrator, SignedIn
@@ -47,6 +49,18 @@ async def backlog(who: Administrator) -> Response:
 async def workers(who: Administrator) -> Response:
     """The workers of the last day, those that are alive first."""
     return answer(await who.engine.workers())
+
+
+@router.get("/queue", response_model=list[Queue])
+async def queue(who: Administrator) -> Response:
+    """What waits for workers, task by task, and how many of them do it. Each is counted up to 10,000, however many there are."""
+    return answer(await who.engine.queue())
+
+
+@router.get("/pace", response_model=Pace)
+async def pace(who: Administrator, minutes: Annotated[int, Query(ge=1, le=1440)] = 60) -> Response:
+    """How much workers did of late, minute by minute, the present one last, and task by task. Half of what went well took `p50` seconds at most."""
+    return answer(await who.engine.pace(timedelta(minutes=minutes)))
 
 
 @router.get("/{job}", response_model=JobRecord)

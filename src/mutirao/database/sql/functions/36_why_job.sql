@@ -28,8 +28,9 @@ begin
   forgotten as (
     delete from mutirao.worker w using silent s where w.name = s.name returning w.name)
   select count(*) into done from forgotten;
+  done := done + mutirao.forget_pace(room - done);
 end $$;
-comment on function mutirao.clock_workers(int) is 'Forgets workers that have been silent for a day.';
+comment on function mutirao.clock_workers(int) is 'Forgets workers that have been silent for a day, and what workers did before that.';
 
 create or replace function mutirao.is_alive(w mutirao.worker) returns boolean
 language sql stable

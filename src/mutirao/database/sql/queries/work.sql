@@ -54,8 +54,10 @@ select mutirao.leave(%s)
 -- workers: those that announced themselves
 select w.name, w.host, w.program, w.started_at, w.seen_at, w.stopped_at, w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds' as alive,
   array(select f.name || '.' || t.name from mutirao.task t join mutirao.flow f on f.id = t.flow where t.id = any (w.tasks) order by f.name, t.id) as tasks,
-  (select count(*) from mutirao.job j where j.status = 'running' and j.worker = w.name) as running
-from mutirao.worker w order by alive desc, w.seen_at desc
+  coalesce(r.count, 0) as running
+from mutirao.worker w left join (
+  select j.worker, count(*) as count from mutirao.job j where j.status = 'running' and j.role is null group by 1) r on r.worker = w.name
+order by alive desc, w.seen_at desc
 
 -- backlog: how many jobs of each task wait and run, and how long the oldest has waited
 select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready') as ready, count(*) filter (where j.status = 'running') as running,
