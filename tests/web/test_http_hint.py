@@ -162,3 +162,23 @@ async def test_a_reader_that_takes_nothing_is_dropped(site18: Site, monkeypatch:
     async with asyncio.timeout(20):
         await stream.HintStream(hub, OpenStream(1), still_in)({}, never, never)
     assert not hub.streams
+
+
+async def test_administrators_hear_that_instances_move_and_nobody_else_does(site18: Site) -> None:
+    boss, clerk = await site18.client("boss"), await site18.client("clerk_1")
+    async with refused("forbidden", 403):
+        await anext(clerk.hints(everything=True))
+    await site18.engine.persons.add(None, "deputy", roles=("administrator",))  # the last one would have to stay
+    hints = boss.hints(everything=True)
+    assert await anext(hints) == ["instances", "messages", "worklist"]
+    async with listening(site18, "clerk_2") as other, asyncio.timeout(20):
+        while (await anext(hints)) != ["instances"]:  # the first look at the trace tells once
+            pass
+        await site18.item(city="Recife")
+        assert await anext(hints) == ["instances"]
+        await hint(site18, person="clerk_2")
+        assert "instances" not in await other.next()
+        await site18.engine.roles.take(None, "administrator", ["boss"])
+        await hint(site18, person="boss")
+        async for _ in hints:  # it ends
+            pass

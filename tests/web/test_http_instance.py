@@ -218,3 +218,30 @@ async def test_a_page_looks_at_so_many_and_says_where_to_go_on(site: Site) -> No
     client = await site.client("clerk_1")
     assert [each.id async for each in client.instances.all(status="open")] == [instance]
     assert [each.id for each in await site.engine.seen_by(clerk).instances(status="open")] == [instance]
+
+
+async def test_instances_are_found_by_the_same_filters_as_on_the_page(site: Site) -> None:
+    clerk, boss = await site.client("clerk_1"), await site.client("boss")
+    first = await clerk.instances.create("request", {"city": "Recife"}, instance_key="order-1")
+    second = await boss.instances.create("request", {"city": "Natal"}, in_charge="clerk_2")
+    for asked, wanted in (
+        ({"in_charge": "clerk_1"}, [first.id]),
+        ({"person": "clerk_2"}, [second.id]),
+        ({"text": "ORDER"}, [first.id]),
+        ({"text": str(second.id)}, [second.id]),
+        ({"started_before": first.started_at}, []),
+        ({"started_after": first.started_at}, [second.id, first.id]),
+        ({"flow": "request", "where": "city=Natal"}, [second.id]),
+        ({"status": "closed"}, []),
+    ):
+        assert [each.id async for each in boss.instances.all(everybody=True, **asked)] == wanted
+        assert [each.id async for each in clerk.instances.all(**asked)] == [n for n in wanted if n == first.id]
+    async with refused("forbidden", 403):
+        await anext(clerk.instances.all(everybody=True))
+    async with refused("unknown_person", 404, "nobody"):
+        await anext(boss.instances.all(everybody=True, in_charge="nobody"))
+    assert [each async for each in clerk.instances.all(flow="rquest")] == []
+    [counted] = await boss.instances.counts()
+    assert (counted.flow, counted.open, counted.closed, counted.is_exact) == ("request", 2, 0, True)
+    async with refused("forbidden", 403):
+        await clerk.instances.counts()

@@ -34,7 +34,7 @@ export function reread(what: string): void {
 }
 
 export function rereadAll(): void {
-  for (const what of ["worklist", "messages", "instance", "page"]) reread(what);
+  for (const what of ["worklist", "messages", "instance", "instances", "page"]) reread(what);
 }
 
 function listen(): void {

@@ -51,3 +51,7 @@ class FindCalls(Caller):
     async def instance_counts(self, flow: str | None = None) -> list[InstanceCounts]:
         """How many instances there are, flow by flow: quick however many that is."""
         return await self._rows(InstanceCounts, "instance_counts", [flow])
+
+    async def latest_row(self) -> int:
+        """The newest row of the trace: another one than before says that something has moved, somewhere."""
+        return int(await self._call("latest_row"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutirao.database.caller import Face
 from mutirao.database.explanation import Why
+from mutirao.database.find import InstanceFilter
 from mutirao.database.meeting import ClassRecord, Wait
 from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sql import query
@@ -48,10 +49,6 @@ class SeenFlow:
     creator_role: str | None
 
 
-# However many somebody has had to do with: at so many a page looks, and that takes some milliseconds.
-_REACH = 5000
-
-
 class Sight(Face):
     """What one person sees."""
 
@@ -70,23 +67,18 @@ class Sight(Face):
         self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
     ) -> list[Instance]:
         """A page of the instances they have had to do with, newest first."""
-        found, further = await self.instances_from(flow, status=status, before=before, limit=limit)
+        wanted = InstanceFilter(flow=flow, status=status)
+        found, further = await self.find_instances(wanted, before=before, limit=limit)
         while further is not None and len(found) < limit:
-            more, further = await self.instances_from(flow, status=status, before=further, limit=limit - len(found))
+            more, further = await self.find_instances(wanted, before=further, limit=limit - len(found))
             found += more
         return found
 
-    async def instances_from(
-        self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
+    async def find_instances(
+        self, wanted: InstanceFilter, *, before: int | None = None, limit: int = 50
     ) -> tuple[list[Instance], int | None]:
-        """The same among the next few thousand: where few fit, fewer than the limit. And before which to go on, if there are more."""
-        where = {"actor": self._person, "before": before or 2**62, "reach": _REACH}
-        found = await self._rows(Instance, "seen_instances", {**where, "flow": flow, "status": status, "limit": limit})
-        if len(found) == limit:
-            return found, found[-1].id
-        async with self.connection() as connection:
-            [(further,)] = await (await connection.execute(query("seen_reach"), where)).fetchall()
-        return found, further
+        """The same of those that fit, among some thousand; and before which to go on, if there may be more."""
+        return await self._all.find_instances(wanted, actor=self._person, before=before, limit=limit)
 
     async def flows(self) -> list[SeenFlow]:
         """The flows they may start."""

@@ -130,6 +130,11 @@ _MODELS: dict[str, dict[str, Any]] = {
     },
     "Exchange": {"other": 43},
     "File": _FILE,
+    "InstanceCounts": {
+        **_COUNTS,
+        "is_exact": True,
+        "statuses": {"open.running": 11, "open.exception": 1, "closed.completed": 340},
+    },
     "FlowRecord": {**_COUNTS, "name": "travel", "live": False, "description": None, "tasks": 6},
     "Found": {
         "code": "pdl_unused",

@@ -3,7 +3,7 @@
 A hint carries no data, so nothing is queued: what is hinted twice before it is sent is sent once, and a stream that was
 away reads everything. Worklists and messages are told of by the database (`mutirao.hint`); of instances that somebody
 watches the newest row of the trace and the newest comment are asked for, all of them in one query: telling each write
-would slow every worker.
+would slow every worker. Whoever hears of everything is told that something has moved, every few seconds at most, and not what.
 """
 
 import asyncio
@@ -16,15 +16,17 @@ from mutirao.database.listener import EVERYBODY, Listener
 from mutirao.database.protocol import Backoff
 from mutirao.errors import MutiraoError
 
-WORKLIST, MESSAGES = "worklist", "messages"
+WORKLIST, MESSAGES, INSTANCES = "worklist", "messages", "instances"
 _LOOK_EVERY = 0.5
+_EVERYTHING_EVERY = 2.0
 
 
 class OpenStream:
     """One open stream: whom it is for, and what it should be told to read again."""
 
-    def __init__(self, person: int, instances: Iterable[int] = ()) -> None:
+    def __init__(self, person: int, instances: Iterable[int] = (), *, hears_everything: bool = False) -> None:
         self.person = person
+        self.hears_everything = hears_everything
         self.instances = frozenset(instances)
         self.persons: frozenset[int] = frozenset((person,))
         self.roles: frozenset[int] = frozenset()
@@ -38,7 +40,7 @@ class OpenStream:
         self._told.set()
 
     def tell_all(self) -> None:
-        self.tell(WORKLIST, MESSAGES, *map(_instance, self.instances))
+        self.tell(WORKLIST, MESSAGES, *map(_instance, self.instances), *([INSTANCES] if self.hears_everything else []))
 
     async def wait(self, seconds: float) -> list[str]:
         """What to read again, as soon as there is something; nothing, when that takes longer."""
@@ -62,6 +64,8 @@ class Hub:
         self._by_person: defaultdict[int, set[OpenStream]] = defaultdict(set)
         self._by_role: defaultdict[int, set[OpenStream]] = defaultdict(set)
         self._rows: dict[int, tuple[int | None, ...]] = {}
+        self._latest: int | None = None
+        self._look_again_at = 0.0
 
     async def run(self) -> None:
         """Listen until cancelled; a database that goes away is waited for."""
@@ -126,18 +130,34 @@ class Hub:
         backoff = Backoff()
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            watched = sorted({instance for stream in self.streams for instance in stream.instances})
             try:
-                newest = await self._engine.last_rows(watched) if watched else {}
+                await self._look_at_watched()
+                await self._look_at_everything()
             except MutiraoError:  # the listener tells everybody when the database is back
                 await backoff.wait()
                 continue
             backoff.reset()
-            moved = {each for each, row in newest.items() if each in self._rows and self._rows[each] != row}
-            for stream in self.streams:
-                if stream.instances & moved:
-                    stream.tell(*map(_instance, stream.instances & moved))
-            self._rows = newest
+
+    async def _look_at_watched(self) -> None:
+        watched = sorted({instance for stream in self.streams for instance in stream.instances})
+        newest = await self._engine.last_rows(watched) if watched else {}
+        moved = {each for each, row in newest.items() if each in self._rows and self._rows[each] != row}
+        for stream in self.streams:
+            if stream.instances & moved:
+                stream.tell(*map(_instance, stream.instances & moved))
+        self._rows = newest
+
+    async def _look_at_everything(self) -> None:
+        hearing = [stream for stream in self.streams if stream.hears_everything]
+        now = asyncio.get_running_loop().time()
+        if not hearing or now < self._look_again_at:
+            return
+        latest = await self._engine.latest_row()
+        if latest == self._latest:
+            return
+        self._latest, self._look_again_at = latest, now + _EVERYTHING_EVERY
+        for stream in hearing:
+            stream.tell(INSTANCES)
 
 
 def _instance(number: int) -> str:

@@ -50,13 +50,19 @@ class Who:
 
     async def is_still_in(self) -> bool:
         """Whether the session or token that they came with still holds."""
+        return await self._now() is not None
+
+    async def is_still_administrator(self) -> bool:
+        now = await self._now()
+        return now is not None and now.is_administrator
+
+    async def _now(self) -> Identity | None:
         try:
-            await _identity(self.engine, self.secret, is_token=self.identity.token is not None)
+            return await _identity(self.engine, self.secret, is_token=self.identity.token is not None)
         except MutiraoError as error:
             if error.code != "not_signed_in":
                 raise
-            return False
-        return True
+            return None
 
 
 async def who_asks(request: Request) -> Who:

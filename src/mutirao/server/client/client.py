@@ -86,9 +86,14 @@ class Client:
             return False
         return answer.status_code == HTTPStatus.OK
 
-    async def hints(self, *, instances: Sequence[int] = ()) -> AsyncIterator[list[str]]:
-        """What to read again, as it happens: worklist, messages, and instance/… of those that are named."""
+    async def hints(self, *, instances: Sequence[int] = (), everything: bool = False) -> AsyncIterator[list[str]]:
+        """What to read again, as it happens: worklist, messages, and instance/… of those that are named.
+
+        Administrators hear of `everything`: `instances`, whenever some have moved.
+        """
         asked: dict[str, Any] = {"instance": list(instances)} if instances else {}
+        if everything:
+            asked["everything"] = True
         async with self.transport.http.stream("GET", "/api/events", params=asked, timeout=60) as response:
             if response.status_code != HTTPStatus.OK:
                 await response.aread()

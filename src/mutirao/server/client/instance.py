@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from mutirao.database.explanation import Why
+from mutirao.database.find import InstanceFilter
 from mutirao.database.item import Attachment
-from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
+from mutirao.database.record import Instance, InstanceCounts, JobRecord, TaskStanding, TraceRow
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Change
 from mutirao.server.client.noun import Noun
@@ -39,18 +40,39 @@ class Instances(Noun):
         }
         return await self._http.send(SeenInstance, "POST", "/api/instances", body, key=key)
 
-    def all(
+    def all(  # noqa: PLR0913 all of them by name
         self,
         *,
         flow: str | None = None,
         status: str | None = None,
-        everybody: bool = False,
+        in_charge: str | None = None,
+        person: str | None = None,
+        started_after: datetime | None = None,
+        started_before: datetime | None = None,
+        text: str | None = None,
         where: str | None = None,
+        everybody: bool = False,
         limit: int = 50,
     ) -> AsyncIterator[Instance]:
-        """Those that you have had to do with, newest first; `limit` is how many are asked for at once."""
-        query = {"flow": flow, "status": status, "everybody": everybody, "where": where, "limit": limit}
-        return self._http.pages(Instance, "/api/instances", **query)
+        """Those that you have had to do with, newest first; `limit` is how many are asked for at once.
+
+        `text` is a number or how a key begins, `where` a searchable attribute of the flow, as name=value.
+        """
+        wanted = InstanceFilter(
+            flow=flow,
+            status=status,
+            in_charge=in_charge,
+            person=person,
+            started_after=started_after,
+            started_before=started_before,
+            text=text,
+        )
+        said = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in wanted.said().items()}
+        return self._http.pages(Instance, "/api/instances", **said, where=where, everybody=everybody, limit=limit)
+
+    async def counts(self, flow: str | None = None) -> list[InstanceCounts]:
+        """How many there are, flow by flow: for administrators."""
+        return await self._http.get(list[InstanceCounts], "/api/instances/counts", flow=flow)
 
     async def get(self, instance: int) -> SeenInstance:
         return await self._http.get(SeenInstance, _path(instance))

@@ -54,10 +54,14 @@ async def hints(
         list[Annotated[int, Field(ge=1, le=BIGGEST)]] | None,
         Query(max_length=20, description="Instances to hear of, too."),
     ] = None,
+    everything: Annotated[
+        bool, Query(description="Hear whenever any instance moves, every two seconds at most: for administrators.")
+    ] = False,
 ) -> Response:
     """Server-sent events: `hint`, with what to read again, such as `{"reread": ["worklist", "messages", "instance/17"]}`.
 
-    The first one says everything. It ends when the session does.
+    With `everything`, `instances` says that some have moved, of whomever. The first hint says all of it. The stream ends
+    when the session does, or when somebody who hears everything is no administrator any more.
     """
     hub: Hub = request.app.state.hub
     options: ServerOptions = request.app.state.options
@@ -67,4 +71,7 @@ async def hints(
         raise RequestError("too_many_streams", f"you have {options.streams_each} streams open: close one")
     for each in instance or ():
         await who.sight.instance(each)
-    return HintStream(hub, OpenStream(who.id, instance or ()), who.is_still_in)
+    if everything:
+        who.check_administrator()
+    stream = OpenStream(who.id, instance or (), hears_everything=everything)
+    return HintStream(hub, stream, who.is_still_administrator if everything else who.is_still_in)

@@ -65,10 +65,12 @@ begin
 end $$;
 comment on function mutirao.person_called(text) is 'The person of that name; refused if there is none.';
 
-create or replace function mutirao.read_instance_filter(filter jsonb) returns mutirao.instance_filter
+-- Whoever may see only theirs is not told which flows there are besides: of one that they cannot start nothing is found, whatever it has.
+create or replace function mutirao.read_instance_filter(actor int, filter jsonb) returns mutirao.instance_filter
 language plpgsql stable as $$
 declare
   f mutirao.instance_filter;
+  is_told boolean := actor is null or exists (select from mutirao.flow x where x.name = filter ->> 'flow' and mutirao.may_create(actor, x));
 begin
   f.statuses := array(select s from unnest(enum_range(null::mutirao.instance_status)) s where starts_with(s::text, coalesce(filter ->> 'status', '')));
   if f.statuses = '{}' then
@@ -76,7 +78,8 @@ begin
   end if;
   if filter ->> 'flow' is not null then
     select x.id into f.flow from mutirao.flow x where x.name = filter ->> 'flow';
-    if not found then perform mutirao.refuse_flow(filter ->> 'flow'); end if;
+    if not found and is_told then perform mutirao.refuse_flow(filter ->> 'flow'); end if;
+    f.flow := coalesce(f.flow, 0);
   end if;
   f.in_charge := mutirao.person_called(filter ->> 'in_charge');
   f.person := mutirao.person_called(filter ->> 'person');
@@ -90,7 +93,9 @@ begin
   end if;
   select coalesce(mutirao.searched(filter -> 'value', a.type), '') into f.value from mutirao.flow x join mutirao.attribute a on a.version = x.version and a.searchable
   where x.id = f.flow and a.name = f.name;
-  if not found then
+  if not found and not is_told then
+    f.flow := 0;
+  elsif not found then
     perform mutirao.refuse('not_searchable', format('attribute "%s" of flow "%s" is not declared searchable; those that are: %s', left(f.name, 100), filter ->> 'flow', coalesce(
       (select string_agg(a.name, ', ' order by a.position) from mutirao.flow x join mutirao.attribute a on a.version = x.version and a.searchable where x.id = f.flow), 'none')));
   end if;
@@ -185,7 +190,7 @@ create or replace function mutirao.find_instances(actor int, filter jsonb, befor
 language plpgsql stable security definer as $$
 declare
   begun constant timestamptz := clock_timestamp();
-  f mutirao.instance_filter := mutirao.read_instance_filter(filter);
+  f mutirao.instance_filter := mutirao.read_instance_filter(actor, filter);
   top bigint := least(coalesce(before, 9223372036854775807), mutirao.created_before(f.started_before));
   l record := mutirao.leading_instances(actor, f, top, reach);
   o record;

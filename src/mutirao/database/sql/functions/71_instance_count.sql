@@ -49,3 +49,8 @@ language sql stable security definer as $$
 $$;
 comment on function mutirao.instance_counts(text) is
   'How many instances of each flow are open, of these exceptions, and closed; and how many there are of each status. Where they are too many to be counted at once they are estimated, and is_exact is false.';
+
+create or replace function mutirao.latest_row() returns bigint
+language sql stable security definer
+return (select case when s.is_called then s.last_value else 0 end from mutirao.trace_id s);
+comment on function mutirao.latest_row() is 'The newest row of the trace, of whatever instance: another one than before says that something has moved.';

@@ -25,27 +25,10 @@ from mutirao.stance(%(actor)s, %(id)s) s, mutirao.kin(%(actor)s, %(id)s) n, (
   select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = %(id)s) i
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version
 
--- seen_instances: a page of the instances a person has had to do with, newest first, among so many as it looks at
-select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority, i.hold,
-  (select min(k.key) from mutirao.key k where k.instance = i.id) as key, (select d.due_at from mutirao.delayed d where d.instance = i.id) as due_at,
-  n.parent, n.children, (select p.name from mutirao.charge c join mutirao.person p on p.id = c.person where c.instance = i.id) as in_charge
-from (select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc limit %(reach)s) p,
-  lateral (
-    select id, flow, version, status, state, reasons, started_at, null::timestamptz as closed_at, priority, hold from mutirao.instance where id = p.instance
-    union all
-    select id, flow, version, status, state, null, started_at, closed_at, priority, null from mutirao.closed where id = p.instance) i
-join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.kin(%(actor)s, i.id) n
-where (%(flow)s::text is null or f.name = %(flow)s) and (%(status)s::text is null or i.status::text like %(status)s || '%%')
-order by p.instance desc limit %(limit)s
-
 -- seen_flows: the flows that a person may start
 select f.name, v.number as version, v.description, r.name as creator_role
 from mutirao.flow f join mutirao.version v on v.id = f.version left join mutirao.role r on r.id = f.creator_role
 where f.id in (select mutirao.startable(%(actor)s)) order by f.name
-
--- seen_reach: how far seen_instances has looked, if that was not all
-select case when count(*) = %(reach)s then min(x.instance) end from (
-  select distinct p.instance from mutirao.participation p where p.person = %(actor)s and p.instance < %(before)s order by p.instance desc limit %(reach)s) x
 
 -- seen_exceptions: a page of the exceptions that a person steers, newest first
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, null::timestamptz as closed_at, i.priority, i.hold,

@@ -84,6 +84,9 @@ order by i.id desc
 -- instance_counts: how many instances there are of each flow, or of one
 select flow, open, exceptions, closed, statuses, is_exact from mutirao.instance_counts(%s)
 
+-- latest_row: the newest row of the trace, of whatever instance
+select mutirao.latest_row()
+
 -- trace: what happened to an instance, in order
 select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
   array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired
