@@ -14,6 +14,7 @@ interface Drawing {
 
 const SVG = "http://www.w3.org/2000/svg";
 const NARROW = 600;
+const READABLE = 0.6;
 const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
 function element<K extends keyof SVGElementTagNameMap>(
@@ -86,7 +87,7 @@ function draw(figure: HTMLElement, canvas: HTMLElement): Drawing {
   }
   canvas.replaceChildren(svg);
   canvas.dataset["took"] = String(Math.round(performance.now() - began));
-  zoom(canvas, 0);
+  zoom(canvas, 0, READABLE);
   return drawing;
 }
 
@@ -150,13 +151,13 @@ function line(text: string): HTMLElement {
   return made;
 }
 
-/** By a factor; by 0 to the width of the page, as far as it can be read then. */
-function zoom(canvas: HTMLElement, factor: number): void {
+/** By a factor; by 0 to what there is room for, but not below `least`. */
+function zoom(canvas: HTMLElement, factor: number, least = 0.05): void {
   const svg = canvas.querySelector("svg");
   if (!svg) return;
   const natural = svg.viewBox.baseVal;
   const now = factor ? (svg.width.baseVal.value / natural.width) * factor : Math.min(1, (canvas.clientWidth - 4) / natural.width);
-  const scale = Math.min(3, Math.max(factor ? 0.1 : 0.6, now));
+  const scale = Math.min(3, Math.max(least, now));
   svg.setAttribute("width", String(natural.width * scale));
   svg.setAttribute("height", String(natural.height * scale));
 }

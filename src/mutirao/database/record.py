@@ -9,8 +9,8 @@ from mutirao.model import TaskState
 
 
 @dataclass(frozen=True, slots=True)
-class FlowRecord:
-    """A flow and what is going on in it; where instances are too many to be counted at once, these are estimates."""
+class FlowHead:
+    """A flow and its newest version, whatever is going on in it."""
 
     name: str
     live: bool
@@ -19,6 +19,12 @@ class FlowRecord:
     made_at: datetime
     made_by: str
     tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRecord(FlowHead):
+    """A flow and what is going on in it; where instances are too many to be counted at once, these are estimates."""
+
     open: int
     exceptions: int
     closed: int

@@ -22,15 +22,20 @@ from mutirao.server.page import (
     instance,
     item,
     message,
+    pdl,
     person,
+    role,
+    schedule,
+    setting,
     sign_in,
+    start,
     waiting,
     work,
     worker,
 )
 
 _WORK = (first, sign_in, work, item, message)
-_FLOWS = (flow, instance, exception, waiting)
-_ENGINE = (person, database, worker)
+_FLOWS = (pdl, start, flow, instance, exception, waiting)
+_ENGINE = (person, role, schedule, database, setting, worker)
 
 PAGES = tuple(module.router for module in (asset, badge, *_WORK, *_FLOWS, *_ENGINE))

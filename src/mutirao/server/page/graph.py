@@ -46,9 +46,9 @@ _LONGEST_LABEL = 2
 
 def drawing(definition: Definition, reader: Reader, *, href: str = "#task-") -> dict[str, Any]:
     """The picture of a flow. A task leads to `href` and its name."""
-    standing = _standing(definition)
+    stand_by = standing(definition)
     nodes = [_end(start_id(), "start", reader.say("start"))]
-    nodes += [_node(task, standing, definition, reader, href) for task in definition.tasks]
+    nodes += [_node(task, stand_by, definition, reader, href) for task in definition.tasks]
     found = edges(definition)
     if any(edge.target == final_id() for edge in found):
         notes = [definition.final] if definition.final else [reader.say("when nothing is left to do")]
@@ -75,9 +75,9 @@ def kind_of(task: Task) -> str:
     return "clock" if task.by_clock else "program"
 
 
-def marks_of(task: Task, standing: dict[str, str]) -> list[str]:
+def marks_of(task: Task, stand_by: dict[str, str]) -> list[str]:
     said = {
-        standing.get(task.name, ""): task.name in standing,
+        stand_by.get(task.name, ""): task.name in stand_by,
         "safe-point": task.recovery.safe_point,
         "critical": task.recovery.critical,
         "disabled": not task.enabled,
@@ -85,7 +85,7 @@ def marks_of(task: Task, standing: dict[str, str]) -> list[str]:
     return [mark for mark, is_so in said.items() if is_so]
 
 
-def _standing(definition: Definition) -> dict[str, str]:
+def standing(definition: Definition) -> dict[str, str]:
     """Tasks that start in the place of another, or to undo it."""
     found = {each.recovery.contingency: "contingency" for each in definition.tasks}
     found |= {each.recovery.compensation: "compensation" for each in definition.tasks}
@@ -96,8 +96,8 @@ def _end(name: str, kind: str, label: str, notes: list[str] | None = None) -> di
     return {"id": name, "label": label, "kind": kind, "marks": [], "notes": notes or [], "href": ""}
 
 
-def _node(task: Task, standing: dict[str, str], definition: Definition, reader: Reader, href: str) -> dict[str, Any]:
-    marks = marks_of(task, standing)
+def _node(task: Task, stand_by: dict[str, str], definition: Definition, reader: Reader, href: str) -> dict[str, Any]:
+    marks = marks_of(task, stand_by)
     return {
         "id": task.name,
         "label": task.name,

@@ -21,7 +21,6 @@ SAID = {
     "preview-part": marked("This is the beginning; download the file to see all of it."),
     "copied": marked("Copied."),
     "counted": marked("Instances that this is done to: {count}"),
-    "copied": marked("Copied."),
     "pdl-right": marked("No mistakes found."),
     "pdl-wrong": marked("Mistakes: {count}. Nothing can be put in place before they are gone."),
     "pdl-place": marked("Line {line}, column {column}:"),

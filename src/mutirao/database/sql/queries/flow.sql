@@ -13,14 +13,23 @@ select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
 from mutirao.flow f join mutirao.version v on v.id = f.version join mutirao.instance_counts(%(flow)s::text) c on c.flow = f.name
 order by f.name
 
+-- flow_heads: the flows, without what is going on in them
+select f.name, f.live, v.number as version, v.description, v.made_at, v.made_by,
+  (select count(*) from mutirao.rule r join mutirao.task t on t.id = r.task where r.version = v.id and t.name <> '_FINAL') as tasks
+from mutirao.flow f join mutirao.version v on v.id = f.version
+where %(flow)s::text is null or f.name = %(flow)s
+order by f.name
+
 -- flow_document: the definition of a flow's version, or of its newest
 select mutirao.flow_document(v.id)
 from mutirao.flow f join mutirao.version v on v.flow = f.id
 where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is null and v.id = f.version)
 
--- versions: the versions of a flow, newest first
-select v.number, v.made_at, v.made_by, v.id = f.version as newest, (select count(*) from mutirao.instance i where i.version = v.id) as open
-from mutirao.version v join mutirao.flow f on f.id = v.flow where f.name = %s order by v.number desc limit %s
+-- versions: the versions of a flow, newest first; the open instances are looked at once, not once for each version
+select v.number, v.made_at, v.made_by, v.id = f.version as newest, coalesce(o.open, 0) as open
+from mutirao.flow f join mutirao.version v on v.flow = f.id
+left join (select i.version, count(*) as open from mutirao.instance i group by 1) o on o.version = v.id
+where f.name = %s order by v.number desc limit %s
 
 -- flow_number: refuses a flow that is not there
 select mutirao.flow_number(%s)
