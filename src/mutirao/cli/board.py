@@ -61,7 +61,9 @@ class Board:
     """Commands to try, without the program's name; `{last}` and `{stuck}` stand for instances."""
     call: Invocation
     server: str | None = None
-    """Where the HTTP API is."""
+    """Where the pages are."""
+    sign_in: str | None = None
+    """Who signs in there, and how. It stays in sight as long as the board does."""
 
     def full(self, view: View, rate: float, up_for: timedelta) -> RenderableType:
         parts: list[RenderableType] = [self._header(view, rate, up_for), self._tasks(view)]
@@ -92,7 +94,9 @@ class Board:
             Text("jobs      ", "dim").append(f"{done:,} done, {rate:.1f} a second", "default"),
         ]
         if self.server is not None:
-            lines.insert(1, Text("server    ", "dim").append(self.server, "default"))
+            lines.insert(0, Text("open      ", "dim").append(self.server, f"bold cyan link {self.server}"))
+        if self.sign_in is not None:
+            lines.insert(1, Text("sign in   ", "dim").append(self.sign_in, "bold default"))
         if view.silent_for is not None:
             lines.append(Text(_silence(view.silent_for), "bold red"))
         return Panel(

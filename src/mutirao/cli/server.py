@@ -1,17 +1,17 @@
-"""`mutirao server`: the HTTP API and its events."""
+"""`mutirao server`: the pages, the HTTP API and its events."""
 
 from contextlib import AsyncExitStack
 from typing import Annotated
 
 import typer
 
+from mutirao.cli.door import open_door
+from mutirao.cli.invocation import calling
 from mutirao.cli.logs import set_up_logs
 from mutirao.cli.observe import LogFormatOption, LogLevelOption, Wanted
 from mutirao.cli.options import Database
 from mutirao.cli.service import run_service, serve
 from mutirao.cli.session import open_engine
-from mutirao.database.engine import Engine
-from mutirao.people import first_administrator
 from mutirao.people.webhook import WebhookSender
 from mutirao.server.options import PATIENCE, ServerOptions
 
@@ -41,9 +41,9 @@ def server(
     log_format: LogFormatOption = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Serve the HTTP API, and send messages on to webhooks, until SIGTERM or Ctrl-C.
+    """Serve the pages and the HTTP API, and send messages on to webhooks, until SIGTERM or Ctrl-C.
 
-    Its description is at /api/openapi.json. Where there is no administrator, one is made and shown once.
+    The API's description is at /api/openapi.json. Where there is no administrator, one is made and shown once.
 
     Example: mutirao server --host 0.0.0.0 --port 8321 --proxy 10.0.0.1
     """
@@ -58,16 +58,9 @@ async def _serve(database: str | None, options: ServerOptions, wanted: Wanted) -
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(database, "server", patience=PATIENCE))
         served = Server(engine, options)
-        for line in await first_lines(engine):
-            wanted.say(line)
-        wanted.say(f"The server is ready: {served.url}/api/openapi.json; {engine}")
+        door = await open_door(engine)
+        if door.password is not None:
+            wanted.say(door.line(calling(database)))
+        wanted.say(f"The server is ready: {served.url}; its API: {served.url}/api/openapi.json; {engine}")
         await serve([served, WebhookSender(engine)], wanted.say)
     wanted.say("Stopped.")
-
-
-async def first_lines(engine: Engine) -> list[str]:
-    """The first administrator is made when there is none, and shown once."""
-    made = await first_administrator(engine)
-    if made is None:
-        return []
-    return [f'There is no administrator yet, so "{made.name}" was made. Password, shown once: {made.password}']

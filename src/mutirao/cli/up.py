@@ -1,5 +1,6 @@
 """`mutirao up`: everything in one process, and something to see."""
 
+import asyncio
 import shlex
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -11,15 +12,17 @@ import typer
 
 from mutirao.cli.arguments import HostName, ProgramsFolder, RunsApplications
 from mutirao.cli.board import Board
+from mutirao.cli.door import Door, open_door, show_in_browser
 from mutirao.cli.example import TravelExample, Travellers
+from mutirao.cli.firm import RepairExample, move_in
 from mutirao.cli.invocation import calling
 from mutirao.cli.logs import log_nothing
 from mutirao.cli.observe import MetricsAddress, MetricsPort, Wanted, observing
 from mutirao.cli.options import Database
 from mutirao.cli.output import console, counted, progress
-from mutirao.cli.server import first_lines
 from mutirao.cli.service import Service, run_service, serve
 from mutirao.cli.session import open_engine
+from mutirao.cli.staff import Callers, Staff
 from mutirao.cli.tally import Tally
 from mutirao.cli.watch import Watch
 from mutirao.cli.worker import load_work
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 EXAMPLE = Loaded((TravelExample,), tuple(TravelExample.handlers.values()))
+FIRM = Loaded((RepairExample,), tuple(RepairExample.handlers.values()))
+NOTHING = Loaded((), ())
 
 _OPTIONS = WorkerOptions(name="up", clock=False)
 
@@ -63,9 +68,13 @@ def up(
     programs: ProgramsFolder = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65535, metavar="PORT", help="Serve the HTTP API here. Default: 8321."),
+        typer.Option(
+            "--port", min=0, max=65535, metavar="PORT", help="Serve the pages and the API here. Default: 8321."
+        ),
     ] = None,
-    no_server: Annotated[bool, typer.Option("--no-server", help="Do not serve the HTTP API.")] = False,
+    no_server: Annotated[bool, typer.Option("--no-server", help="Serve neither pages nor API.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser at the example's pages.")] = False,
+    no_example: Annotated[bool, typer.Option("--no-example", help="Run no example, though no flow is given.")] = False,
     metrics_port: MetricsPort = None,
     metrics_address: MetricsAddress = "127.0.0.1",
 ) -> None:
@@ -73,12 +82,12 @@ def up(
 
     Example: mutirao up travel.py:Travel
     """
-    loaded = load_work(flows) if flows else EXAMPLE
+    loaded = load_work(flows) if flows else NOTHING if no_example else EXAMPLE
     log_nothing()
     again = calling(database)(shlex.join(["up", *(flows or []), *(["--applications"] if applications else [])]))
     length = None if seconds is None else timedelta(seconds=seconds)
     options = replace(_OPTIONS, applications=applications, host=host, programs=programs)
-    shown = Shown(again, database, port=port, is_served=not no_server)
+    shown = Shown(again, database, port=port, is_served=not no_server, in_browser=not (flows or no_browser))
     run_service(_up(loaded, shown, length, options, Wanted(metrics_port, metrics_address)))
 
 
@@ -90,6 +99,7 @@ class Shown:
     database: str | None = None
     port: int | None = None
     is_served: bool = False
+    in_browser: bool = False
 
 
 async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: WorkerOptions, wanted: Wanted) -> None:
@@ -99,42 +109,61 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
         engine = await stack.enter_async_context(open_engine(database))
         _say(f"PostgreSQL {await _server_version(engine)}: {engine}")
         _say(f"Schema {schema().migrations[-1]}")
-        server = await _server(engine, shown)
+        server = _server(engine, shown)
+        door = await open_door(engine) if server else None
         with _step("Putting the flows in place"):
+            loaded, actors = await _with_example(engine, loaded, door)
             tally = Tally()
             worker, board = await prepare(engine, loaded, tally, Shown(str(engine), database), options, observers)
-            board = replace(board, server=server.url if server else None)
+        if server and door:
+            board = _introduced(board, server.url, door)
         for observer in observers:
             observer.watch(engine, worker)
         _say("A worker and a clock are running.")
         watch = Watch(engine, board, length, None if resolve(database).is_embedded else _PATIENCE)
-        services: list[Service] = [worker, Clock(engine, observers), WebhookSender(engine), watch]
+        services: list[Service] = [worker, Clock(engine, observers), WebhookSender(engine), watch, *actors]
         services += [server] if server else []
-        if loaded is EXAMPLE:
-            services.append(Travellers(engine))
         watch.stops(services)
+        if server and shown.in_browser:
+            await asyncio.to_thread(show_in_browser, server.url)
         await serve(services, say=_say)
     done = f"{counted(sum(tally.done.values()), 'job')} done, {counted(worker.failed, 'try', 'tries')} failed"
     _say(f"Stopped; {done}. Nothing is lost: `{shown.words}` goes on from here.")
 
 
-async def _server(engine: Engine, shown: Shown) -> "Server | None":
+async def _with_example(engine: Engine, loaded: Loaded, door: Door | None) -> tuple[Loaded, list[Service]]:
+    """What is to be run, and who makes it move. The example with people is there where nobody else is."""
+    if loaded is not EXAMPLE:
+        return loaded, []
+    newcomer = door.name if door and door.password else None
+    if not await move_in(engine, newcomer):
+        _say("There are flows or roles of others here, so the example with people stays out.")
+        return loaded, [Travellers(engine)]
+    both = Loaded(EXAMPLE.flows + FIRM.flows, EXAMPLE.handlers + FIRM.handlers)
+    return both, [Travellers(engine), Callers(engine), Staff(engine)]
+
+
+def _introduced(board: Board, url: str, door: Door) -> Board:
+    """Who comes for the first time is told where to go, before anything scrolls; the board repeats it."""
+    _say(f"The HTTP API: {url}/api/openapi.json")
+    _say(door.line(board.call))
+    _say(f"Open {url} in a browser, and sign in.")
+    return replace(board, server=url, sign_in=door.short(board.call))
+
+
+def _server(engine: Engine, shown: Shown) -> "Server | None":
     """A port that was asked for must be free. Of the usual one somebody else may be the owner: that is said, no more."""
     if not shown.is_served:
         return None
     from mutirao.server.service import Server  # noqa: PLC0415 half a second that other commands need not wait
 
     try:
-        server = Server(engine, ServerOptions() if shown.port is None else ServerOptions(port=shown.port))
+        return Server(engine, ServerOptions() if shown.port is None else ServerOptions(port=shown.port))
     except OperatorError as error:
         if shown.port is not None:
             raise
         _say(f"No server: {error.message}. --no-server says nothing of this.")
         return None
-    for line in await first_lines(engine):
-        _say(line)
-    _say(f"The HTTP API: {server.url}/api/openapi.json")
-    return server
 
 
 async def prepare(
@@ -150,17 +179,17 @@ async def prepare(
         await engine.apply(flow, keep=True)
     handlers = tally.counted(loaded.handlers)
     tasks = [(handler.flow, handler.task) for handler in handlers]
-    hints = _EXAMPLE_HINTS if loaded is EXAMPLE else (_start_hint(loaded), *_HINTS)
+    hints = _EXAMPLE_HINTS if TravelExample in loaded.flows else (*_start_hints(loaded), *_HINTS)
     worker = Worker(engine, [*loaded.flows, *handlers], options, observers)
     return worker, Board(shown.words, tasks, tally, hints, calling(shown.database))
 
 
-def _start_hint(loaded: Loaded) -> str:
+def _start_hints(loaded: Loaded) -> list[str]:
     """With what must be given, as far as we know."""
     known = [flow.definition for flow in loaded.flows[:1]]
-    name = known[0].name if known else loaded.handlers[0].flow
+    names = [each.name for each in known] or [each.flow for each in loaded.handlers[:1]]
     needed = [each.name for flow in known for each in flow.attributes if each.required and each.default is None]
-    return " ".join([f"instance start {name}", *(f"{attribute}=…" for attribute in needed)])
+    return [" ".join([f"instance start {name}", *(f"{attribute}=…" for attribute in needed)]) for name in names]
 
 
 async def _server_version(engine: Engine) -> str:

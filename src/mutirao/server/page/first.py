@@ -1,5 +1,86 @@
-"""The first page: what somebody who is new here sees."""
+"""The first page: whoever is new here learns what this is and what to try; whoever works here sees what is going on.
 
-from mutirao.server.page.shell import pages
+What is asked for is bounded however much there is: some items, some instances, and numbers that the engine keeps at hand.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+
+from mutirao.database.item import ItemFilter
+from mutirao.database.record import Instance
+from mutirao.server.need import SignedIn
+from mutirao.server.page.first_step import EXAMPLE, steps_of
+from mutirao.server.page.shell import pages, render
+from mutirao.server.who import Who
 
 router = pages()
+
+SEEN = "mutirao_first"
+"""The cookie of whoever does not want to see the first steps any more."""
+
+_FEW = 5
+_OF_THE_EXAMPLE = 40
+
+
+@router.get("/")
+async def first(request: Request, who: SignedIn) -> Response:
+    flows = {each.name for each in await who.sight.flows()}
+    known = await _own(who)
+    if who.is_administrator:
+        known |= await _engine(who)
+    is_example = EXAMPLE in flows
+    wants_steps = is_example and request.cookies.get(SEEN) != "yes"
+    return render(
+        request,
+        "first.html",
+        flows=flows,
+        is_example=is_example,
+        example=await _example(who) if wants_steps else None,
+        **known,
+    )
+
+
+async def _own(who: Who) -> dict[str, Any]:
+    """What is the reader's own."""
+    engine = who.engine
+    counts = await engine.worklists.counts(who.id)
+    return {
+        "to_do": sum(each.ready + each.running for each in counts),
+        "overdue": sum(each.overdue for each in counts),
+        "items": (await engine.worklists.page(who.id, ItemFilter(sort="deadline"), limit=_FEW)).items,
+        "unread": await engine.messages.unread(who.id),
+        "messages": await engine.messages.page(who.id, unread=True, limit=3),
+        "charged": await engine.charges.in_charge(who.id, is_open=True, limit=_FEW),
+    }
+
+
+async def _engine(who: Who) -> dict[str, Any]:
+    """What concerns those who look after everything."""
+    engine = who.engine
+    counts = await engine.instance_counts()
+    return {
+        "kinds": await engine.exceptions(limit=_FEW),
+        "open": sum(each.open for each in counts),
+        "closed": sum(each.closed for each in counts),
+        "is_exact": all(each.is_exact for each in counts),
+        "newest": await engine.instances(limit=_FEW),
+        "workers": sum(each.alive for each in await engine.workers()),
+        "persons": len(await engine.persons.page(who.id, limit=2)),
+    }
+
+
+@dataclass(frozen=True)
+class Example:
+    """The example's instances that are open, by the step at which they are; and one to look at first."""
+
+    steps: list[tuple[str, str, int]]
+    looked_at: Instance | None
+
+
+async def _example(who: Who) -> Example:
+    look = who.engine.instances if who.is_administrator else who.sight.instances
+    found = await look(EXAMPLE, status="open", limit=_OF_THE_EXAMPLE)
+    stuck = [each for each in found if each.status == "open.exception"]
+    return Example(steps_of(found), next(iter(stuck or found), None))
