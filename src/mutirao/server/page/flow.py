@@ -27,8 +27,12 @@ _MOST_VERSIONS = 100
 @router.get("/flows")
 async def flows(request: Request, who: SignedIn) -> Response:
     """Those that one may start; administrators start all."""
-    heads = {each.name: each for each in await who.engine.flow_heads()} if who.is_administrator else {}
-    return render(request, "flows.html", flows=await who.sight.flows(), heads=heads)
+    found = await who.sight.flows()
+    if not who.is_administrator:
+        return render(request, "flows.html", flows=found, heads={}, counts={})
+    heads = {each.name: each for each in await who.engine.flow_heads()}
+    counts = {each.flow: each for each in await who.engine.instance_counts()}
+    return render(request, "flows.html", flows=found, heads=heads, counts=counts)
 
 
 @router.get("/flows/{name}")

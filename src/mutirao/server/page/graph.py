@@ -143,7 +143,8 @@ def condition(task: Task, definition: Definition, reader: Reader) -> str:
         text = reader.say("in place of") if failing else reader.say("to undo")
         text = f"{text} {', '.join(failing or undone)}"
     if task.time_to_wait is not None:
-        text += f", {reader.say('or so long after those have started:')} {reader.duration(task.time_to_wait)}"
+        later = reader.say("or {time} after those have started")
+        text += f", {later.format(time=reader.duration(task.time_to_wait))}"
     return text
 
 
