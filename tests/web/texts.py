@@ -1,5 +1,6 @@
 """The texts of the pages as they are in the code; run by itself, brings them into the catalogues, for somebody to translate."""
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from babel.messages.pofile import read_po, write_po
 from mutirao.server.page import catalogue
 
 PAGE = Path(catalogue.__file__).parent
-_METHODS = [("**/template/**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
+_METHODS = [("**/template/**.html", "jinja2.ext:babel_extract")]
 _OPTIONS = {"**/template/**.html": {"trimmed": "true", "silent": "false"}}
-_WORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "marked": None, "say": None}
+_WORDS = {"_": None, "gettext": None, "ngettext": (1, 2)}
+_CALLS = ("marked", "say")
 _HEADER = """# What the pages say. The texts come from the code: see tests/web/texts.py.
 msgid ""
 msgstr ""
@@ -27,10 +29,22 @@ _TRANSLATED = tuple(language for language in catalogue.LANGUAGES if language != 
 def in_code() -> Catalog:
     """Every text that a page may show."""
     found = Catalog()
-    texts = extract_from_dir(str(PAGE), _METHODS, _OPTIONS, keywords=_WORDS)
-    for _file, _line, text, _comments, _context in texts:
+    for _file, _line, text, _comments, _context in extract_from_dir(str(PAGE), _METHODS, _OPTIONS, keywords=_WORDS):
         found.add(text)
+    for file in PAGE.glob("*.py"):
+        for text in _said(file):
+            found.add(text)
     return found
+
+
+def _said(file: Path) -> Iterator[str]:
+    """By `marked("…")` and `reader.say("…")`: also within f-strings, where Babel does not look."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        match node:
+            case ast.Call(
+                func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(text)), *_]
+            ) if name in _CALLS:
+                yield text
 
 
 def translated(language: str) -> Catalog:

@@ -41,7 +41,7 @@ _ELSEWHERE = """
     export_failed export_running extra_missing file_exists flow_not_found home_not_empty home_not_yours
     home_unreachable home_unusable internal_error migration_changed migration_failed migration_numbers
     module_broken module_not_found no_embedded_server no_such_file no_system_user not_a_flow not_quiet
-    nothing_to_back_up nothing_to_do otel_missing otel_not_set_up output_failed port_unavailable restore_failed
+    nothing_to_back_up nothing_to_do otel_missing otel_not_set_up output_failed pages_not_built port_unavailable restore_failed
     signature_invalid socket_folder_taken unknown_tour upgrade_not_allowed usage wrong_setting
 """
 ELSEWHERE = frozenset(_ELSEWHERE.split())
