@@ -1,16 +1,12 @@
 """Exceptions: what needs somebody, and its repair in place."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
+from attention_kit import clock
 from driver import Engine as Driver
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import expect
 
 from mutirao.model import Attribute, Definition, Task
-from mutirao.worker import Clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -42,18 +38,6 @@ async def failed(place: Place, *errors: str, city: str = "Recife") -> list[int]:
             found.append((await client.instances.create("order", {"city": city})).id)
             await driver.fail_for_good(await driver.take("order", "charge_card"), error)
     return found
-
-
-@asynccontextmanager
-async def clock(place: Place) -> AsyncIterator[None]:
-    """What drives batches."""
-    turning = Clock(place.engine)
-    task = asyncio.create_task(turning.run())
-    try:
-        yield
-    finally:
-        turning.stop()
-        await task
 
 
 async def test_a_failed_task_is_tried_again_in_place_and_the_badge_follows(place: Place) -> None:

@@ -3,6 +3,7 @@
 Who may see what is decided in sql/functions/38_actor.sql and 52_sight.sql.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from mutirao.database.caller import Face
 from mutirao.database.explanation import Why
 from mutirao.database.find import InstanceFilter
 from mutirao.database.meeting import ClassRecord, Wait
-from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow
+from mutirao.database.record import Instance, JobRecord, TaskStanding, TraceRow, TraceStep
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
 from mutirao.model import Definition
@@ -63,6 +64,10 @@ class Sight(Face):
             raise RequestError("unknown_instance", f"there is no instance {instance}")
         return found[0]
 
+    async def among(self, instances: Iterable[int]) -> frozenset[int]:
+        """Which of these they may see."""
+        return frozenset(await self._call("seen_among", self._person, sorted(set(instances))))
+
     async def instances(
         self, flow: str | None = None, *, status: str | None = None, before: int | None = None, limit: int = 50
     ) -> list[Instance]:
@@ -97,6 +102,11 @@ class Sight(Face):
         """The last things that happened, newest first, each without the state it wrote, which may be large, and what it fired."""
         await self._check("check_see", instance)
         return await self._rows(TraceRow, "trace_lately", {"instance": instance, "limit": limit})
+
+    async def steps(self, instance: int, *, before: int | None = None, limit: int = 50) -> list[TraceStep]:
+        """What happened, newest first, each with the state before it: those before a row of the trace."""
+        await self._check("check_see", instance)
+        return await self._rows(TraceStep, "trace_steps", {"instance": instance, "before": before, "limit": limit})
 
     async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
         await self._check("check_see", instance)

@@ -11,6 +11,13 @@ begin
 end $$;
 comment on function mutirao.check_see(int, bigint) is 'Refuses whoever may not see an instance: for them there is none.';
 
+create or replace function mutirao.seen_among(actor int, instances bigint[]) returns setof bigint
+language sql stable security definer
+begin atomic
+  select n from unnest(instances) n where mutirao.may_see(actor, n);
+end;
+comment on function mutirao.seen_among(int, bigint[]) is 'Which of these instances a person may see.';
+
 create or replace function mutirao.check_see_job(actor int, job bigint) returns void
 language plpgsql stable security definer as $$
 declare

@@ -3,6 +3,9 @@
 -- check_see: refuses whoever may not see an instance
 select mutirao.check_see(%s, %s)
 
+-- seen_among: which of these instances a person may see
+select array(select mutirao.seen_among(%s, %s::bigint[]))
+
 -- check_see_job: refuses whoever may not see a job
 select mutirao.check_see_job(%s, %s)
 
