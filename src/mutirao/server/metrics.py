@@ -1,5 +1,6 @@
 """What the server does, for Prometheus; and what waits in its database, as workers tell it."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,9 +26,15 @@ class ServerMetrics(Collector):
         self._requests: Counter[Labels] = Counter()
         self._seconds: dict[Labels, Timing] = {}
         self.open = 0
+        self._began = time.monotonic()
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
+
+    @property
+    def uptime(self) -> float:
+        """In seconds."""
+        return time.monotonic() - self._began
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests[method, route, str(status)] += 1
