@@ -1,5 +1,108 @@
-"""People and roles."""
+"""People: all of them, and one; one's own page is where one sees to passwords, sessions, tokens and being away."""
 
-from mutirao.server.page.shell import pages
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Query, Request, Response
+from pydantic import BaseModel, Field
+
+from mutirao.database.person import PersonFilter
+from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
+from mutirao.server.need import SignedIn
+from mutirao.server.page.agent import short_agent
+from mutirao.server.page.catalogue import marked
+from mutirao.server.page.form import text_of
+from mutirao.server.page.reader import Reader
+from mutirao.server.page.shell import pages, render
+from mutirao.server.route.parts import Text
+from mutirao.server.route.person import Person
+from mutirao.server.who import Who
 
 router = pages()
+
+KINDS = {
+    "offered": marked("Something is offered to me alone"),
+    "delegated": marked("Somebody gave me an item"),
+    "transferred": marked("An item came to me because of its deadline"),
+    "taken": marked("An item was taken from me"),
+    "deadline": marked("A deadline is near"),
+    "in_charge": marked("I am in charge of an instance"),
+    "task_failed": marked("A task failed"),
+    "exception": marked("An instance needs somebody"),
+    "instance_started": marked("An instance was started"),
+    "instance_ended": marked("An instance has ended"),
+}
+"""The kinds of messages, as whoever wants some of them sent on chooses."""
+
+PAGE = 50
+SUGGESTED = 200
+"""So many names are offered where one is to be typed; any other may be typed as well."""
+
+
+class Chosen(BaseModel):
+    """Which persons. A form sends empty fields, too."""
+
+    search: Annotated[Text, Field(max_length=100)] = ""
+    role: Annotated[Text, Field(max_length=100)] = ""
+    status: Literal["", "here", "enabled", "disabled"] = ""
+
+    def filter(self) -> PersonFilter:
+        is_disabled = {"enabled": False, "disabled": True}.get(self.status)
+        return PersonFilter(self.role or None, self.search or None, self.status == "here" or None, is_disabled)
+
+    def address(self, **more: str) -> str:
+        said = {name: value for name, value in (self.model_dump() | more).items() if value}
+        return f"/people?{urlencode(said)}" if said else "/people"
+
+
+@router.get("/people")
+async def people(
+    request: Request, who: SignedIn, chosen: Annotated[Chosen, Query()], cursor: Cursor = None
+) -> Response:
+    """Persons by name, as everybody may see them. The filter stands in the address."""
+    after = decode_cursor(cursor, str)
+    found = await who.engine.persons.page(who.id, chosen.filter(), after=after, limit=PAGE + 1)
+    return render(
+        request,
+        "people.html",
+        persons=found[:PAGE],
+        roles=await who.engine.roles.all(who.id),
+        chosen=chosen,
+        here=chosen.address(),
+        is_first=cursor is None,
+        following=chosen.address(cursor=encode_cursor(found[PAGE - 1].name)) if len(found) > PAGE else None,
+    )
+
+
+@router.get("/people/{person}")
+async def one(request: Request, who: SignedIn, person: Person, new: bool = False) -> Response:
+    """One person. What only they and administrators may see is not even asked for, for anybody else."""
+    found = await who.engine.persons.get(who.id, person)
+    is_own = found.id == who.id
+    private: dict[str, Any] = await _private(who, found.name, is_own=is_own) if is_own or who.is_administrator else {}
+    return render(
+        request,
+        "person.html",
+        person=found,
+        is_own=is_own,
+        is_new=new,
+        short_agent=short_agent,
+        stamp=lambda at: text_of(at, "timestamp", Reader.of(request).zone),
+        may_change=is_own or who.is_administrator,
+        **private,
+    )
+
+
+async def _private(who: Who, person: str, *, is_own: bool) -> dict[str, Any]:
+    """Webhooks for everybody's messages are nobody's: administrators find them with their own."""
+    webhooks = await who.engine.webhooks.all(who.id)
+    known = await who.engine.persons.page(who.id, PersonFilter(is_disabled=False), limit=SUGGESTED)
+    return {
+        "sessions": await who.engine.access.sessions(who.id, person),
+        "session": who.identity.session,
+        "tokens": await who.engine.access.tokens(who.id, person),
+        "webhooks": [each for each in webhooks if each.person == person or (is_own and each.person is None)],
+        "kinds": KINDS,
+        "roles": await who.engine.roles.all(who.id),
+        "names": [each.name for each in known if each.name != person],
+    }
