@@ -219,7 +219,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "RoleRecord": {"name": "clerk", "description": "Those at the counter.", "members": 12},
     "SavedFilter": {"name": "urgent"},
     "ScheduleRecord": {
-        "name": "every morning",
+        "name": "every_morning",
         "flow": "report",
         "cron": "0 8 * * mon-fri",
         "zone": "America/Recife",

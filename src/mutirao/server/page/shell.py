@@ -45,6 +45,7 @@ class Place:
 PLACES = (
     Place("/work", marked("My work"), "work", badge="work"),
     Place("/flows", marked("Flows"), "flow"),
+    Place("/schedules", marked("Schedules"), "clock", for_administrators=True),
     Place("/instances", marked("Instances"), "instance"),
     Place("/exceptions", marked("Exceptions"), "exception", badge="exceptions"),
     Place("/waiting", marked("Waiting"), "waiting"),

@@ -14,7 +14,7 @@ from mutirao.server.route.parts import Body, Priority, State, Text, routes
 
 router = routes("schedule", "")
 
-Name = Annotated[Text, Path(min_length=1, max_length=100, examples=["every morning"])]
+Name = Annotated[Text, Path(min_length=1, max_length=100, examples=["every_morning"])]
 Cron = Annotated[
     Text, Field(max_length=200, description="Five fields, as cron has them.", examples=["0 8 * * mon-fri"])
 ]

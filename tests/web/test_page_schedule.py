@@ -1,0 +1,124 @@
+"""Schedules: made, changed, paused and removed by an administrator."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from playwright.async_api import expect
+
+from mutirao.database.schedule import Schedule
+from mutirao.model import Attribute, Definition, Task
+from mutirao.server.page.cron import in_words
+from mutirao.server.page.reader import Reader
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+REPORT = Definition(
+    name="report",
+    attributes=(Attribute("copies", "integer"), Attribute("since", "timestamp"), Attribute("sent", "boolean")),
+    tasks=(Task(name="send", when="sent is null", outputs=("sent",)),),
+    final="sent is not null",
+)
+
+
+async def test_a_schedule_is_made_changed_paused_and_removed(place: Place) -> None:
+    await place.engine.apply(REPORT)
+    page = await place.visit("boss", "/schedules")
+    await expect(page.get_by_role("heading", name="No schedules yet")).to_be_visible()
+    await accessible(page)
+    await page.get_by_role("link", name="Make a schedule").click()
+    await page.get_by_label("Call it").fill("every_morning")
+    await page.get_by_label("Flow").select_option("request")
+    await expect(page.get_by_label("City")).to_be_visible()
+    await page.get_by_label("Flow").select_option("report")
+    await page.get_by_label("Copies").fill("3")
+    times = page.locator("#times")
+    await expect(times.locator("li")).to_have_count(5)
+    await expect(times).to_contain_text("Monday to Friday at 08:00")
+    await page.get_by_label("Cron pattern").fill("0 8 * *")
+    await expect(times).to_contain_text("has 4 fields; it needs five")
+    await accessible(page)
+    await page.get_by_label("Cron pattern").fill("30 7 * * *")
+    await expect(times).to_contain_text("every day at 07:30")
+    await expect(times.locator("li").first).to_contain_text("7:30:00")  # in Recife, where the person is
+    await page.get_by_label("Attribute that receives the time").select_option("since")
+    await page.get_by_role("button", name="Make it").click()
+    row = page.get_by_role("row", name="every_morning")
+    await expect(row).to_contain_text("every day at 07:30")
+    made = await place.engine.schedules.get("every_morning")
+    assert (made.flow, made.zone, made.state, made.time_to, made.made_by) == (
+        "report",
+        "America/Recife",
+        {"copies": 3},
+        "since",
+        "boss",
+    )
+    await accessible(page)
+    await row.get_by_role("button", name="Pause").click()
+    await expect(row.locator(".status")).to_have_text("paused")
+    await row.get_by_role("link", name="every_morning").click()
+    await expect(page.get_by_label("Copies")).to_have_value("3")
+    await page.get_by_label("While the last one is open").select_option("skip")
+    await page.get_by_label("Copies").fill("")
+    await page.get_by_role("button", name="Change").click()
+    await expect(row.locator(".status")).to_have_text("paused")
+    changed = await place.engine.schedules.get("every_morning")
+    assert (changed.overlap, changed.state, changed.paused) == ("skip", {}, True)
+    await row.get_by_role("button", name="Go on with every_morning").click()
+    await expect(row.get_by_role("button", name="Pause")).to_be_visible()
+    await row.get_by_role("button", name="Remove").click()
+    await accessible(page)
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    await expect(page.get_by_role("heading", name="No schedules yet")).to_be_visible()
+
+
+async def test_a_schedule_tells_its_last_instance_and_what_is_in_its_way(place: Place) -> None:
+    await place.engine.apply(REPORT)
+    await place.engine.schedules.put(Schedule("new", "report", "0 8 * * *"))
+    async with place.engine.connection() as connection:
+        await connection.execute(
+            "update mutirao.schedule set last_instance = 17, last_at = mutirao.now(), runs = 3, "
+            """problem = '{"code": "missing_attribute", "message": "attribute \\"copies\\" is needed"}'"""
+        )
+    page = await place.visit("boss", "/schedules", viewport=NARROW)
+    row = page.get_by_role("row", name="report")
+    await expect(row.get_by_role("link", name="instance 17")).to_have_attribute("href", "/instances/17")
+    await expect(row).to_contain_text('attribute "copies" is needed')
+    await fits(page)
+    await row.get_by_role("link", name="new", exact=True).click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Change new")
+    await fits(page)
+    await accessible(page)
+    dark = await place.visit("boss", "/schedules/new", color_scheme="dark")
+    await accessible(dark)
+    lost = await place.visit("boss", "/schedules/change?name=nothing")
+    await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+    lost = await place.visit("boss", "/schedules/new?flow=nothing")
+    await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+
+
+@pytest.mark.parametrize(
+    ("cron", "words"),
+    [
+        ("@daily", "every day at 00:00"),
+        ("5 8 * * *", "every day at 08:05"),
+        ("0 8 * * mon-fri", "Monday to Friday at 08:00"),
+        ("0 8 * * 0,7,sat", "Sunday, Sunday, Saturday at 08:00"),
+        ("0 0 01 * *", "on day 1 of the month at 00:00"),
+        ("0 0 L * *", "on the last day of the month at 00:00"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("*/7 * * * *", ""),
+        ("* * * * *", "every minute"),
+        ("10 * * * *", "every hour at minute 10"),
+        ("0 8 1 * mon", ""),
+        ("0 8 * * mon-wed,fri", ""),
+        ("0 8 * * day", ""),
+        ("0 8 * jan *", ""),
+        ("0 */2 * * *", ""),
+        ("", ""),
+    ],
+)
+async def test_common_patterns_are_told_in_words(cron: str, words: str) -> None:
+    reader = Reader("en", ZoneInfo("UTC"), "light", True, datetime.now(UTC))
+    assert in_words(cron, reader) == words
