@@ -22,7 +22,8 @@ htmx.defineExtension("morph", {
     const focused = document.activeElement;
     const morphed = Idiomorph.morph(target, content.outerHTML, {
       morphStyle: "outerHTML",
-      ignoreActiveValue: true,
+      // What is being typed stays; of a button, the words are all there is.
+      ignoreActiveValue: focused !== null && isLike(focused, "input, select, textarea"),
       callbacks: {
         beforeNodeMorphed: (before: Node) => !isLike(before, KEPT),
         beforeNodeRemoved: (before: Node) => !isLike(before, STAYS),
