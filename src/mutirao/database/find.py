@@ -1,5 +1,6 @@
 """Instances looked for and counted, however many there are. The rules are in sql/functions/69_instance_find.sql and 71_instance_count.sql."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -47,6 +48,10 @@ class FindCalls(Caller):
         async with self.connection() as connection:
             [(ids, further)] = await (await connection.execute(query("find_instances"), asked)).fetchall()
         return await self._rows(Instance, "found_instances", {"actor": actor, "ids": ids}), further
+
+    async def instances_numbered(self, numbers: Sequence[int]) -> list[Instance]:
+        """Those of these numbers that there are, newest first."""
+        return await self._rows(Instance, "found_instances", {"actor": None, "ids": list(numbers)})
 
     async def instance_counts(self, flow: str | None = None) -> list[InstanceCounts]:
         """How many instances there are, flow by flow: quick however many that is."""

@@ -156,6 +156,13 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceStep(TraceRow):
+    """The same beside the state before it: what it changed is the difference."""
+
+    was: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStanding:
     """How a task of an instance stands: its job if it has one, since when, and how often a job of it has ended."""
 

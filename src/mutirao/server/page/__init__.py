@@ -15,11 +15,13 @@ again when the event stream hints that something has changed.
 from mutirao.server.page import (
     asset,
     badge,
+    batch,
     database,
     exception,
     first,
     flow,
     instance,
+    instance_list,
     item,
     message,
     pdl,
@@ -35,7 +37,7 @@ from mutirao.server.page import (
 )
 
 _WORK = (first, sign_in, work, item, message)
-_FLOWS = (pdl, start, flow, instance, exception, waiting)
+_FLOWS = (pdl, start, flow, instance, instance_list, batch, exception, waiting)
 _ENGINE = (person, role, schedule, database, setting, worker)
 
 PAGES = tuple(module.router for module in (asset, badge, *_WORK, *_FLOWS, *_ENGINE))

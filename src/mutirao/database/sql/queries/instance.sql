@@ -93,6 +93,14 @@ select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text a
 from mutirao.trace t left join mutirao.task n on n.id = t.task
 where t.instance = %s order by t.id
 
+-- trace_steps: what happened to an instance before a row of its trace, newest first, each beside the state before it
+select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
+  array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired,
+  case when t.state is not null then (
+    select p.state from mutirao.trace p where p.instance = t.instance and p.id < t.id and p.state is not null order by p.id desc limit 1) end as was
+from mutirao.trace t left join mutirao.task n on n.id = t.task
+where t.instance = %(instance)s and t.id < coalesce(%(before)s::bigint, 9223372036854775807) order by t.id desc limit %(limit)s
+
 -- last_rows: the newest row of the trace of each of these instances, the newest comment and the newest attachment
 select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1), (select max(c.id) from mutirao.comment c where c.instance = i.id),
   (select max(a.id) from mutirao.attachment a where a.instance = i.id)

@@ -1,0 +1,134 @@
+"""The timeline of an instance: a lane for each task, and in it a bar for each of its jobs, from when it could begin to its end.
+
+It is a picture made here, in a box 1000 wide, with the names of the tasks left of it; the same is told by a table. What does not fit is left off at its beginning.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mutirao.database.record import JobRecord, TraceRow
+from mutirao.server.page.form import label_of
+from mutirao.server.page.reader import Reader
+
+WIDTH = 1000
+_LANE = 30
+_HEAD = 26
+_LEAST = 4
+_MOST_LANES = 40
+_TICKS = 5
+_ENDS = {
+    "finish": "succeeded",
+    "skip": "succeeded",
+    "compensate": "compensated",
+    "fail": "failed",
+    "drop": "aborted",
+    "removed": "aborted",
+}
+_STEPS = (
+    *(timedelta(milliseconds=each) for each in (1, 5, 20, 100, 500)),
+    *(timedelta(seconds=each) for each in (1, 5, 15, 30)),
+    *(timedelta(minutes=each) for each in (1, 5, 15, 30)),
+    *(timedelta(hours=each) for each in (1, 3, 6, 12)),
+    *(timedelta(days=each) for each in (1, 2, 7, 14, 28, 91, 182, 365, 1825)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A job: since when it could be done, when somebody began, and when it ended; in the picture, from x to x + width."""
+
+    task: str
+    state: str
+    since: datetime
+    until: datetime | None
+    length: timedelta
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    label: str
+    y: int
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    lanes: tuple[Lane, ...]
+    ticks: tuple[tuple[float, str], ...]
+    height: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    first: datetime
+    end: datetime
+
+    def bar(self, task: str, state: str, since: datetime, until: datetime | None) -> Bar:
+        since = max(since, self.first)
+        length = max((until or self.end) - since, timedelta())
+        width = min(WIDTH, max(_LEAST, self._part(length)))
+        x = min(self._part(since - self.first), WIDTH - width)
+        return Bar(label_of(task), state, since, until, length, round(x, 1), round(width, 1))
+
+    def _part(self, length: timedelta) -> float:
+        return WIDTH * (length / (self.end - self.first))
+
+
+def timeline(
+    reader: Reader,
+    rows: Sequence[TraceRow],
+    jobs: Iterable[JobRecord],
+    span: tuple[datetime, datetime],
+    *,
+    is_cut: bool,
+) -> Timeline | None:
+    """Of the rows of a trace, the oldest first, and of the jobs under way."""
+    first = rows[0].at if is_cut and rows else span[0]
+    drawn = _Span(first, max(span[1], first + timedelta(milliseconds=1)))
+    by_task: dict[str, list[Bar]] = {}
+    for task, state, since, until in (*_ended(rows, first), *_open(jobs)):
+        by_task.setdefault(task, []).append(drawn.bar(task, state, since, until))
+    if not by_task:
+        return None
+    names = list(by_task)[:_MOST_LANES]
+    lanes = tuple(Lane(label_of(name), _HEAD + _LANE * place, tuple(by_task[name])) for place, name in enumerate(names))
+    is_short = is_cut or len(by_task) > _MOST_LANES
+    return Timeline(lanes, _ticks(reader, drawn), _HEAD + _LANE * len(lanes), is_short)
+
+
+_Piece = tuple[str, str, datetime, datetime | None]
+
+
+def _ended(rows: Sequence[TraceRow], first: datetime) -> Iterator[_Piece]:
+    """A job could begin when the row was written that fired it."""
+    at = {row.id: row.at for row in rows}
+    for row in rows:
+        if row.kind in _ENDS and row.task and not row.task.startswith("_"):
+            yield row.task, _ENDS[row.kind], at.get(row.cause or 0, first), row.at
+
+
+def _open(jobs: Iterable[JobRecord]) -> Iterator[_Piece]:
+    """One that has failed keeps its place, but its row says when it ended."""
+    for job in jobs:
+        if job.status != "failed" and not job.task.startswith("_"):
+            yield job.task, _under_way(job.status), job.created_at, None
+
+
+def _under_way(status: str) -> str:
+    if status in ("running", "synchronizing"):
+        return status
+    return "running" if status == "parked" else "ready"
+
+
+def _ticks(reader: Reader, drawn: _Span) -> tuple[tuple[float, str], ...]:
+    """At round distances from the beginning: seconds or weeks, whatever there is room for."""
+    length = drawn.end - drawn.first
+    step = next((each for each in _STEPS if length / each <= _TICKS + 1), length / _TICKS)
+    return tuple(
+        (round(WIDTH * (step * number / length), 1), f"+{reader.duration(step * number)}")
+        for number in range(1, int(length / step) + 1)
+    )
