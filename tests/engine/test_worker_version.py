@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from worker_stage import Stage, fresh_stage  # noqa: F401 gives the fixture `stage`
 
-from mutirao import Change, Flow, OperatorError, task
+from mutirao import Change, Flow, OperatorError, task, work
 from mutirao.database.connection import connect
 from mutirao.database.engine import Engine
 from mutirao.database.migrate import Schema, schema, upgrade
@@ -102,6 +102,25 @@ async def test_worker_says_which_jobs_of_older_versions_it_cannot_do(
     caplog.clear()
     async with stage.working(Parcel, *old.handlers.values()):
         pass
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def test_no_worker_warns_of_what_people_do(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    class Letter(Flow):
+        answer: str | None = None
+        sent: bool = False
+        final = "sent"
+        reply = work("clerk", when="answer is null", outputs=("answer",))
+
+        @task(when="answer is not null")
+        async def send(self) -> Change:
+            return {"sent": True}
+
+    await stage.engine.roles.add(None, "clerk")
+    await stage.engine.apply(Letter)
+    await stage.engine.start(Letter())
+    async with stage.working(Letter):
+        await stage.comes_to(await stage.engine.start(Letter(answer="yes")))
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 

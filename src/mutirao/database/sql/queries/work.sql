@@ -25,7 +25,7 @@ select t.name, t.id, f.id from mutirao.task_ids(%s, %s) t, mutirao.flow f where 
 -- undone_tasks: open jobs of these flows whose tasks are none of these, by the version that their instances keep
 select f.name, t.name, v.number, count(*) from mutirao.job j join mutirao.task t on t.id = j.task join mutirao.flow f on f.id = j.flow
 join mutirao.instance i on i.id = j.instance join mutirao.version v on v.id = i.version
-where f.name = any (%s) and j.task <> all (%s) and j.task <> f.exception_task and not j.by_clock
+where f.name = any (%s) and j.task <> all (%s) and j.task <> f.exception_task and not j.by_clock and j.role is null
 group by 1, 2, 3 order by 1, 2, 3
 
 -- fates: what became of attempts that failed; a job that is gone by now was seen to by its flow, tried again, or dropped with its instance
