@@ -38,6 +38,7 @@ async def first(request: Request, who: SignedIn) -> Response:
         flows=flows,
         is_example=is_example,
         example=await _example(who) if wants_steps else None,
+        events="/api/events?everything=true" if who.is_administrator else "/api/events",
         **known,
     )
 
