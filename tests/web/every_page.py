@@ -32,7 +32,15 @@ async def lively(place: Place) -> dict[str, object]:
     await clerk.comments.add(instance, SECRET)
     await clerk.instances.create("visit", {"customer": SECRET})
     made = await engine.make_batch("suspend", Filter(ids=(instance,)))
-    return {"instance": instance, "job": job, "flow": "visit", "name": "clerk_1", "batch": made.id, "role": "clerk"}
+    return {
+        "instance": instance,
+        "job": job,
+        "flow": "visit",
+        "name": "clerk_1",
+        "person": "clerk_1",
+        "batch": made.id,
+        "role": "clerk",
+    }
 
 
 def addresses(place: Place, known: dict[str, object]) -> list[str]:

@@ -127,7 +127,7 @@ async def test_a_setting_is_changed_with_a_reason_that_stands_in_the_history(pla
 
 async def test_what_holds_for_all_is_for_administrators(place: Place) -> None:
     await place.engine.sources.put("stock", NOWHERE)
-    for path in ("/databases", "/applications", "/task_models", "/settings", "/schedules", "/schedules/new"):
+    for path in ("/databases", "/applications", "/task_models", "/settings", "/schedules", "/schedules/form"):
         page = await place.visit("clerk_1", path)
         await expect(page.get_by_role("heading", level=1)).to_have_text("This is not for you to see")
         assert "stock" not in await page.content()

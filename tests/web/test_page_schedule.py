@@ -75,7 +75,7 @@ async def test_a_schedule_is_made_changed_paused_and_removed(place: Place) -> No
 
 async def test_a_schedule_tells_its_last_instance_and_what_is_in_its_way(place: Place) -> None:
     await place.engine.apply(REPORT)
-    await place.engine.schedules.put(Schedule("new", "report", "0 8 * * *"))
+    await place.engine.schedules.put(Schedule("form", "report", "0 8 * * *"))
     async with place.engine.connection() as connection:
         await connection.execute(
             "update mutirao.schedule set last_instance = 17, last_at = mutirao.now(), runs = 3, "
@@ -86,15 +86,15 @@ async def test_a_schedule_tells_its_last_instance_and_what_is_in_its_way(place: 
     await expect(row.get_by_role("link", name="instance 17")).to_have_attribute("href", "/instances/17")
     await expect(row).to_contain_text('attribute "copies" is needed')
     await fits(page)
-    await row.get_by_role("link", name="new", exact=True).click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Change new")
+    await row.get_by_role("link", name="form", exact=True).click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Change form")
     await fits(page)
     await accessible(page)
-    dark = await place.visit("boss", "/schedules/new", color_scheme="dark")
+    dark = await place.visit("boss", "/schedules/form", color_scheme="dark")
     await accessible(dark)
-    lost = await place.visit("boss", "/schedules/change?name=nothing")
+    lost = await place.visit("boss", "/schedules/form?name=nothing")
     await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
-    lost = await place.visit("boss", "/schedules/new?flow=nothing")
+    lost = await place.visit("boss", "/schedules/form?flow=nothing")
     await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
 
 

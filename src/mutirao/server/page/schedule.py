@@ -1,6 +1,6 @@
 """Schedules: flows that a clock starts again and again. For administrators.
 
-Names stand in the query of an address, and not in its path: so a schedule may be called "new", too.
+Names stand in the query of an address, and not in its path: so a schedule may be called "form", too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,6 @@ from zoneinfo import available_timezones
 
 from fastapi import Query, Request, Response
 
-from mutirao.database.record import ScheduleRecord
 from mutirao.errors import MutiraoError
 from mutirao.model import Attribute
 from mutirao.server.need import Administrator
@@ -25,6 +24,7 @@ from mutirao.server.who import Who
 router = pages()
 
 _FIRST_CRON = "0 8 * * mon-fri"
+Name = Annotated[Text, Query(max_length=100)]
 FlowName = Annotated[Text, Query(max_length=100)]
 Cron = Annotated[Text, Query(max_length=200)]
 Zone = Annotated[Text, Query(max_length=100)]
@@ -39,45 +39,33 @@ async def schedules(request: Request, who: Administrator) -> Response:
     return render(request, "schedules.html", schedules=found, words=words)
 
 
-@router.get("/schedules/new")
-async def new(request: Request, who: Administrator, flow: FlowName = "") -> Response:
-    """A form for one that is not there yet, with fields for the attributes of the flow that was chosen."""
-    zone = Reader.of(request).zone.key
-    return await _form(request, who, None, flow, cron=_FIRST_CRON, zone=zone)
-
-
-@router.get("/schedules/change")
-async def change(
-    request: Request, who: Administrator, name: Annotated[Text, Query(max_length=100)], flow: FlowName = ""
-) -> Response:
-    found = await who.engine.schedules.get(name)
-    return await _form(request, who, found, flow or found.flow, cron=found.cron, zone=found.zone)
-
-
-@router.get("/schedules/times")
-async def times(request: Request, who: Administrator, cron: Cron = "", zone: Zone = "") -> Response:
-    """When a pattern fires, as somebody types it: what is wrong with it is an answer as well."""
-    return render(request, "schedule_times.html", **await _times(request, who, cron, zone))
-
-
-async def _form(  # noqa: PLR0913 what it begins with, by name
-    request: Request, who: Who, schedule: ScheduleRecord | None, flow: str, *, cron: str, zone: str
-) -> Response:
+@router.get("/schedules/form")
+async def form(request: Request, who: Administrator, name: Name = "", flow: FlowName = "") -> Response:
+    """To change the one of this name, or to make one; with fields for the attributes of the flow that was chosen."""
+    found = await who.engine.schedules.get(name) if name else None
     flows = sorted(each.name for each in await who.engine.flow_heads())
-    chosen = flow or (flows[0] if flows else "")
+    chosen = flow or (found.flow if found is not None else "".join(flows[:1]))
     attributes = (await who.engine.definition(chosen)).attributes if chosen else ()
-    state = schedule.state if schedule is not None and schedule.flow == chosen else {}
+    reader = Reader.of(request)
+    cron, zone = (_FIRST_CRON, reader.zone.key) if found is None else (found.cron, found.zone)
+    state = found.state if found is not None and found.flow == chosen else {}
     return render(
         request,
         "schedule.html",
-        schedule=schedule,
+        schedule=found,
         flows=flows,
         chosen=chosen,
-        fields=list(_fields(attributes, state, Reader.of(request))),
+        fields=list(_fields(attributes, state, reader)),
         receivers=[each.name for each in attributes if each.type in ("timestamp", "date", "text")],
         zones=_zones(),
-        **await _times(request, who, cron, zone),
+        **await _times(who, cron, zone, reader),
     )
+
+
+@router.get("/schedules/times")
+async def times(request: Request, who: Administrator, cron: Cron = "", zone: Zone = "UTC") -> Response:
+    """When a pattern fires, as somebody types it: what is wrong with it is an answer as well."""
+    return render(request, "schedule_times.html", **await _times(who, cron, zone, Reader.of(request)))
 
 
 def _fields(attributes: Iterable[Attribute], state: dict[str, Any], reader: Reader) -> Iterator[Field]:
@@ -92,7 +80,7 @@ def _zones() -> list[str]:
     return sorted(available_timezones())
 
 
-async def _times(request: Request, who: Who, cron: str, zone: str) -> dict[str, Any]:
+async def _times(who: Who, cron: str, zone: str, reader: Reader) -> dict[str, Any]:
     following: list[datetime] = []
     wrong = ""
     try:
@@ -101,4 +89,4 @@ async def _times(request: Request, who: Who, cron: str, zone: str) -> dict[str, 
         if error.code not in ("wrong_cron", "unknown_zone", "wrong_call"):
             raise
         wrong = error.message
-    return {"cron": cron, "zone": zone, "times": following, "wrong": wrong, "words": in_words(cron, Reader.of(request))}
+    return {"cron": cron, "zone": zone, "times": following, "wrong": wrong, "words": in_words(cron, reader)}
