@@ -125,6 +125,7 @@ async function layOut(editor: Editor): Promise<void> {
 function fill({ text }: Editor, content: string): void {
   text.setRangeText(content, 0, text.value.length, "start");
   text.dispatchEvent(new Event("input", { bubbles: true }));
+  text.form?.dispatchEvent(new CustomEvent("draft:save"));
 }
 
 async function take(editor: Editor, file: File | undefined): Promise<void> {

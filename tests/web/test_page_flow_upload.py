@@ -1,0 +1,104 @@
+"""A flow from a text: checked as it is typed, refused at the line that is wrong, put in place whole."""
+
+import pytest
+from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from playwright.async_api import expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LEAVE = """WORKFLOW Leave {
+  NUMBER Days { REQUIRED; }
+  STRING Answer;
+  TASK Decide { DEPENDS; ROLE clerk; OUT_CONTEXT Answer; }
+}
+"""
+TWO_MISTAKES = """WORKFLOW Leave {
+  STRING Answer;
+  TASK Decide {
+    DEPENDS;
+    ROLE clerk;
+    OUT_CONTEXT Anser;
+  }
+  TASK Tell {
+    WHEN "answr is not null";
+  }
+}
+"""
+
+
+async def test_mistakes_are_shown_at_their_lines_and_nothing_is_put_in_place_until_they_are_gone(place: Place) -> None:
+    page = await place.visit("boss", "/flows/new")
+    text = page.get_by_label("The flow, in the process language")
+    await expect(page.get_by_text("No mistakes found.")).to_be_visible()
+    await accessible(page)
+    await text.fill(TWO_MISTAKES)
+    findings = page.locator(".findings li")
+    await expect(findings.first).to_contain_text("Anser")
+    await expect(page.locator(".gutter .is-wrong").first).to_have_text("6")
+    await expect(page.locator("#pdl-status")).to_contain_text("Mistakes:")
+    await accessible(page)
+    await findings.first.get_by_role("button", name="Line 6").click()
+    caret = "(area) => area.value.slice(area.selectionStart, area.selectionEnd)"
+    assert await text.evaluate(caret) == "Anser"
+    await page.get_by_role("button", name="Put in place").click()
+    await expect(page.locator("form [data-problem]")).to_contain_text("Anser")
+    assert [each.name for each in await place.engine.flow_heads()] == ["request"]
+    await text.fill(TWO_MISTAKES.replace("Anser", "Answer"))
+    await expect(page.locator(".gutter .is-wrong")).to_have_text(["9"])  # what PostgreSQL says of a condition
+    await text.fill(LEAVE)
+    await expect(page.get_by_text("No mistakes found.")).to_be_visible()
+    await expect(page.locator(".gutter .is-wrong")).to_have_count(0)
+    await page.get_by_label("Who may start flows").select_option("clerk")
+    await page.get_by_role("button", name="Put in place").click()
+    await page.get_by_role("link", name="leave: version 1 is in place.").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("leave")
+    assert (await place.engine.definition("leave")).creator == "clerk"
+
+
+async def test_a_new_version_begins_with_the_text_of_the_newest_and_may_come_from_a_file(place: Place) -> None:
+    page = await place.visit("boss", "/flows/request")
+    await page.get_by_role("link", name="New version").click()
+    text = page.get_by_label("The flow, in the process language")
+    await expect(text).to_have_value(await _pdl(place))
+    longer = (await _pdl(place)).replace("  STRING answer;", "STRING answer; STRING note;")
+    chosen = {"name": "request.pdl", "mimeType": "text/plain", "buffer": longer.encode()}
+    await page.get_by_label("choose one").set_input_files(chosen)
+    await expect(text).to_have_value(longer)
+    await page.get_by_role("button", name="Lay out").click()
+    await expect(text).to_have_value(longer.replace("STRING answer; STRING note;", "  STRING answer;\n  STRING note;"))
+    await page.reload()
+    await expect(text).to_have_value(longer.replace("STRING answer; STRING note;", "  STRING answer;\n  STRING note;"))
+    await page.get_by_role("button", name="Put in place").click()
+    await expect(page.get_by_role("link", name="request: version 2 is in place.")).to_be_visible()
+    await accessible(page)
+    names = [each.name for each in (await place.engine.definition("request")).attributes]
+    assert names == ["city", "answer", "note", "amount"]
+
+
+async def test_a_file_is_dropped_onto_the_text(place: Place) -> None:
+    page = await place.visit("boss", "/flows/new")
+    await expect(page.get_by_text("No mistakes found.")).to_be_visible()
+    dropped = await page.evaluate_handle(
+        "(text) => { const data = new DataTransfer(); data.items.add(new File([text], 'leave.pdl')); return data; }",
+        LEAVE,
+    )
+    text = page.get_by_label("The flow, in the process language")
+    await text.dispatch_event("drop", {"dataTransfer": dropped})
+    await expect(text).to_have_value(LEAVE)
+
+
+async def test_a_flow_that_sql_defines_is_not_changed_here(place: Place) -> None:
+    async with place.engine.connection() as connection:
+        await connection.execute("select mutirao.create_flow('by_sql')")
+    page = await place.visit("boss", "/flows/by_sql", viewport=NARROW)
+    await expect(page.locator(".flow-facts")).to_contain_text("defined by SQL")
+    await expect(page.get_by_role("link", name="New version")).to_have_count(0)
+    await accessible(page)
+    await fits(page)
+    await page.goto("/flows/by_sql/edit")
+    await expect(page.get_by_text("This flow is defined by SQL: change it there.")).to_be_visible()
+
+
+async def _pdl(place: Place) -> str:
+    answer = await (await place.site.http("boss")).get("/api/flows/request/pdl")
+    return str(answer.json()["text"])
