@@ -5,7 +5,7 @@ import re
 import pytest
 from texts import in_code, translated, unused, wanting
 
-from mutirao.server.page.catalogue import ENGLISH, LANGUAGES, best_of
+from mutirao.server.page.catalogue import ENGLISH, LANGUAGES, best_of, customs_of
 
 OTHERS = [language for language in LANGUAGES if language != ENGLISH]
 _GAP = re.compile(r"%\(\w+\)s|\{\w+\}")
@@ -44,6 +44,7 @@ def test_texts_are_found_in_templates_and_in_code() -> None:
         ("pt-BR,pt;q=0.9,en;q=0.8", "pt-BR"),
         ("pt", "pt-BR"),
         ("en-US,pt;q=0.5", "en"),
+        ("pt-BR,en", "pt-BR"),
         ("de, pt;q=0.1, en;q=0.2", "en"),
         ("de", "en"),
         ("", "en"),
@@ -54,3 +55,17 @@ def test_texts_are_found_in_templates_and_in_code() -> None:
 )
 def test_the_language_is_the_one_that_the_browser_likes_best(accepted: str | None, language: str) -> None:
     assert best_of(accepted) == language
+
+
+@pytest.mark.parametrize(
+    ("language", "accepted", "customs"),
+    [
+        ("en", "en-GB,en;q=0.9", "en_GB"),
+        ("en", "pt-BR,en-IE;q=0.5", "en_IE"),
+        ("pt-BR", "en-GB", "pt_BR"),
+        ("en", "en-wrong wrong,en", "en"),
+        ("en", None, "en"),
+    ],
+)
+def test_dates_are_written_as_is_usual_where_one_is(language: str, accepted: str | None, customs: str) -> None:
+    assert str(customs_of(language, accepted)) == customs

@@ -14,7 +14,7 @@ from babel.numbers import format_decimal
 from starlette.requests import Request
 
 from mutirao.model.value import ENCODER
-from mutirao.server.page.catalogue import LANGUAGES, best_of, text_in
+from mutirao.server.page.catalogue import LANGUAGES, best_of, customs_of, text_in
 
 LANGUAGE, ZONE, THEME = "mutirao_language", "mutirao_zone", "mutirao_theme"
 """Cookies that pages write: nobody but the reader is concerned."""
@@ -35,19 +35,26 @@ class Reader:
     theme: str
     is_zone_known: bool
     now: datetime
+    accepted: str | None = None
+    """The languages that their browser is set to."""
 
     @classmethod
     def of(cls, request: Request) -> "Reader":
-        chosen = request.cookies.get(LANGUAGE, "")
-        language = chosen if chosen in LANGUAGES else best_of(request.headers.get("accept-language"))
+        chosen, accepted = request.cookies.get(LANGUAGE, ""), request.headers.get("accept-language")
         theme = request.cookies.get(THEME, "")
         zone = _zone(unquote(request.cookies.get(ZONE, "")))
-        now = datetime.now(UTC) + request.app.state.ahead
-        return cls(language, zone or ZoneInfo("UTC"), theme if theme in THEMES else "system", zone is not None, now)
+        return cls(
+            language=chosen if chosen in LANGUAGES else best_of(accepted),
+            zone=zone or ZoneInfo("UTC"),
+            theme=theme if theme in THEMES else "system",
+            is_zone_known=zone is not None,
+            now=datetime.now(UTC) + request.app.state.ahead,
+            accepted=accepted,
+        )
 
     @cached_property
     def locale(self) -> Locale:
-        return Locale.parse(self.language, sep="-")
+        return customs_of(self.language, self.accepted)
 
     def say(self, text: str) -> str:
         return text_in(self.language)(text)
