@@ -60,7 +60,7 @@ async def test_a_failed_task_is_skipped_with_what_it_should_have_brought(place: 
     [instance] = await failed(place, "the bank is closed")
     page = await place.visit("clerk_1", "/exceptions", viewport=NARROW)
     await page.locator("summary", has_text="Repair").click()
-    skip = page.get_by_role("region", name="Skip charge_card")
+    skip = page.get_by_role("region", name="Charge card: skip it")
     await expect(skip.get_by_label("Receipt")).to_be_visible()
     assert await skip.get_by_label("City").count() == 0  # it brings no such thing
     await accessible(page)

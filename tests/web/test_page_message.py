@@ -14,7 +14,7 @@ async def test_a_message_arrives_by_itself_and_is_read(place: Place) -> None:
     await accessible(page)
     instance, job = await place.site.item(city="Recife")
     row = page.get_by_role("listitem").filter(has_text="It has started.")
-    await expect(row.get_by_role("link", name=f"Instance {instance}")).to_have_attribute(
+    await expect(row.get_by_role("link", name=f"request {instance}")).to_have_attribute(
         "href", f"/instances/{instance}"
     )
     await expect(row).to_contain_text("new")
@@ -48,7 +48,8 @@ async def test_messages_are_filtered_and_told_in_plain_words(place: Place) -> No
     await page.get_by_label("Kind").select_option("instance_started")
     await expect(item).to_be_hidden()
     await expect(page).to_have_url(f"{place.url}/messages?kind=instance_started")
-    await page.locator(".message").get_by_role("button", name="This and older").click()
+    await page.locator(".message").get_by_role("button", name="Mark up to here").click()
+    await expect(page.get_by_role("button", name="Mark up to here")).to_be_hidden()
     await page.get_by_label("Not read yet").check()
     await expect(page.get_by_role("heading", name="No such messages")).to_be_visible()
     page = await place.visit("clerk_2", "/messages")

@@ -60,9 +60,9 @@ async def test_a_class_is_made_and_the_second_goes_on_when_the_first_has_ended(p
     one, two = await place.engine.start_named("lift", [{}, {}])
     queue = page.get_by_role("region", name="Who waits")
     await expect(queue.get_by_role("row")).to_have_count(2)
-    await expect(queue.get_by_role("row").nth(1)).to_contain_text(f"the end of {one} raise_load")
+    await expect(queue.get_by_role("row").nth(1)).to_contain_text(f"the end of {one} Raise load")
     await expect(queue.get_by_role("link", name=f"lift {two}")).to_have_attribute("href", f"/instances/{two}")
-    await expect(page.get_by_role("region", name="Queues")).to_contain_text(f"{one} raise_load")
+    await expect(page.get_by_role("region", name="Queues")).to_contain_text(f"{one} Raise load")
     await accessible(page)
     async with Driver(place.engine.url) as driver:
         await driver.do("lift", "raise_load", done=True)
@@ -98,7 +98,7 @@ async def test_a_circle_is_shown_as_one_and_broken_in_place(place: Place) -> Non
     for number in (one, two):
         await expect(circle.get_by_role("link", name=str(number)).first).to_be_visible()
     await circle.locator("summary", has_text="Repair").click()
-    await expect(circle.get_by_role("heading", name="Skip t_22")).to_be_visible()
+    await expect(circle.get_by_role("heading", name="T 22: skip it")).to_be_visible()
     await accessible(page)
     await circle.get_by_role("button", name="Skip it").click()
     await expect(circle).to_be_hidden()

@@ -37,6 +37,7 @@ class MessageRecord:
     note: dict[str, Any] | None
     at: datetime
     read_at: datetime | None
+    flow: str | None = None
 
 
 class Messages(Face):

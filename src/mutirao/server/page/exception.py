@@ -17,8 +17,10 @@ from mutirao.database.batch import Batch
 from mutirao.database.exception import ExceptionKind
 from mutirao.database.sight import SeenException, SeenInstance
 from mutirao.errors import RequestError
+from mutirao.model import wording
 from mutirao.server.answer import Cursor, Number, decode_cursor, encode_cursor
 from mutirao.server.need import SignedIn
+from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.reason import Reason, reasons_of, words
 from mutirao.server.page.shell import pages, render
@@ -29,6 +31,7 @@ from mutirao.server.who import Who
 router = pages()
 
 _PAGE = 25
+_LONG = 240
 _TOLD_FOR = timedelta(minutes=10)
 """So long a batch that has ended is still shown."""
 
@@ -80,6 +83,8 @@ class Row:
 
     instance: SeenException
     reasons: list[Reason]
+    data: str
+    """What it says, in one line."""
 
     @property
     def retried(self) -> Reason | None:
@@ -121,7 +126,7 @@ async def _instances(request: Request, who: Who, chosen: Kind, cursor: str | Non
         request,
         "exception_list.html",
         chosen=chosen,
-        rows=[Row(*each) for each in zip(found, await told_reasons(who, reader, found[:_PAGE]), strict=False)],
+        rows=await _rows(who, reader, found[:_PAGE]),
         kind=kinds[0] if kinds else None,
         fields=await _fields(who, kinds),
         batches=await _batches(who, reader) if who.is_administrator else [],
@@ -129,6 +134,17 @@ async def _instances(request: Request, who: Who, chosen: Kind, cursor: str | Non
         here=chosen.address(**({"cursor": cursor} if cursor else {})),
         following=chosen.address(cursor=encode_cursor(found[_PAGE - 1].id)) if len(found) > _PAGE else None,
     )
+
+
+async def _rows(who: Who, reader: Reader, found: list[SeenException]) -> list[Row]:
+    told = await told_reasons(who, reader, found)
+    return [Row(each, why, _in_short(reader, each)) for each, why in zip(found, told, strict=True)]
+
+
+def _in_short(reader: Reader, instance: SeenException) -> str:
+    known = {label_of(name): value for name, value in instance.state.items() if value is not None}
+    line = " \N{MIDDLE DOT} ".join(f"{label}: {wording.shortened(reader.value(known[label]))}" for label in known)
+    return wording.shortened(line, _LONG)
 
 
 async def _same_kind(who: Who, reader: Reader, chosen: Kind) -> list[ToldKind]:

@@ -51,8 +51,7 @@ async def messages(
         kind=kind,
         unread=unread,
         kinds=KIND_WORDS,
-        is_first=cursor is None,
-        here=_address(kind, unread, cursor),
+        cursor=cursor,
         first=_address(kind, unread),
         following=_address(kind, unread, encode_cursor(shown[-1].id)) if len(found) > _PAGE else None,
     )

@@ -75,7 +75,8 @@ def notice_of(reader: Reader, message: MessageRecord) -> Notice:
 def _text(reader: Reader, message: MessageRecord) -> str:
     note = message.note or {}
     if message.kind == "exception":
-        return " ".join(words(reader, str(note.get("code")), None)).strip()
+        title, meaning = words(reader, str(note.get("code")), None)
+        return f"{title}. {meaning}".strip()
     form = _form(message.kind, note)
     return message.text if form is None else reader.say(form).format_map(_values(reader, message, note))
 

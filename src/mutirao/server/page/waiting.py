@@ -11,6 +11,7 @@ from mutirao.errors import RequestError
 from mutirao.model import Ordering
 from mutirao.server.need import SignedIn
 from mutirao.server.page.exception import told_reasons
+from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.shell import pages, render
 from mutirao.server.route.parts import Text
@@ -75,6 +76,7 @@ async def waiting(
         lanes=_lanes(waits),
         circles=[] if chosen else await _circles(who, Reader.of(request)),
         orderings=await _orderings(who) if not chosen else [],
+        label_of=label_of,
         here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
     )
 

@@ -18,14 +18,18 @@ _OF_A_JOB = ("task_failed", "critical_task")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Something to be done: with a job, by fields for attributes, or with one of these tasks."""
+    """Something to be done: with a job, by fields for attributes, or with one of these tasks, each beside its label."""
 
     kind: WayKind
     id: str
     job: int | None = None
     task: str = ""
     fields: tuple[Field, ...] = ()
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        return label_of(self.task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +96,8 @@ class Ways:
 
     def _start(self) -> Way:
         stand_by = {name for each in self.definition.tasks for name in (each.recovery.compensation,) if name}
-        names = tuple(each.name for each in self.definition.tasks if each.enabled and each.name not in stand_by)
-        return Way("start", f"start-{self.instance.id}", tasks=names)
+        names = [each.name for each in self.definition.tasks if each.enabled and each.name not in stand_by]
+        return Way("start", f"start-{self.instance.id}", tasks=tuple((name, label_of(name)) for name in names))
 
     def _task(self, job: int) -> str:
         return next((each.task for each in self.jobs if each.id == job), "")

@@ -78,7 +78,8 @@ select mutirao.steer_job(%s, %s, %s, %s::jsonb, %s)
 select mutirao.hand_over(%s, %s, %s, %s)
 
 -- messages: a page of a person's messages, newest first
-select m.id, m.kind, m.sender, m.text, m.instance, m.job, t.name as task, m.note, m.at, m.read_at
+select m.id, m.kind, m.sender, m.text, m.instance, m.job, t.name as task, m.note, m.at, m.read_at, (
+    select f.name from mutirao.flow f where f.id = coalesce((select i.flow from mutirao.instance i where i.id = m.instance), (select c.flow from mutirao.closed c where c.id = m.instance))) as flow
 from mutirao.message m left join mutirao.task t on t.id = m.task
 where m.person = %(person)s and m.id < %(before)s and (not %(unread)s or m.read_at is null) and (%(kinds)s::text[] is null or m.kind = any (%(kinds)s))
 order by m.id desc limit %(limit)s
