@@ -83,7 +83,7 @@ def _kind(row: TraceRow) -> str:
 def _line(reader: Reader, kind: str, task: str, row: StoryRow | TraceRow) -> Line:
     note = row.note or {}
     known = _Known(note)
-    known["task"] = label_of(task)
+    known["task"] = label_of(task or str(note.get("task") or ""))  # acts on a task have no job of it
     if kind == "extend" and "to" in note:
         known["to"] = reader.moment(datetime.fromisoformat(note["to"]))
     what = reader.say(KINDS[kind]).format_map(known) if kind in KINDS else kind

@@ -1,0 +1,90 @@
+"""One thing done to many instances: counted and told before, watched meanwhile, stopped and taken up again."""
+
+import pytest
+from instance_kit import TRIP, new_trip, trips
+from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from playwright.async_api import expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_chosen_ones_are_suspended_and_the_others_are_not(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    first, second, third = [await new_trip(place, city="Recife") for _ in range(3)]
+    page = await place.visit("boss", "/instances")
+    await page.get_by_label(f"Choose instance {first}", exact=True).check()
+    await page.get_by_label(f"Choose instance {third}", exact=True).check()
+    await page.get_by_label("Do to several at once").select_option("suspend")
+    await page.get_by_role("button", name="To the chosen").click()
+    await expect(page.get_by_text("It is done to 2 instances.")).to_be_visible()
+    await expect(page.locator("#plan")).to_contain_text("Nothing else starts until they are resumed.")
+    await accessible(page)
+    await page.get_by_label("Why").fill("the office is closed")
+    await page.get_by_role("button", name="Do it").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+    await accessible(page)
+    await place.engine.drive_batch(1)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("finished")
+    await expect(page.locator(".batch-facts")).to_contain_text("Done2")
+    statuses = {each: (await place.engine.instance(each)).hold for each in (first, second, third)}
+    assert statuses == {first: "suspended", second: None, third: "suspended"}
+    await page.goto("/batches")
+    await expect(page.get_by_role("row", name="Suspend")).to_contain_text("2 of 2")
+    await accessible(page)
+
+
+async def test_all_that_fit_the_filter_are_changed_and_refusals_are_told(place: Place) -> None:
+    await trips(place)
+    page = await place.visit("boss", "/instances?flow=trip&attribute=city&value=Recife")
+    await page.get_by_label("Do to several at once").select_option("roll_back")
+    await page.get_by_role("button", name="To all that fit the filter").click()
+    await expect(page.get_by_text("It is done to 1 instance.")).to_be_visible()
+    await page.get_by_label("What to do").select_option("start_task")
+    await expect(page.get_by_role("button", name="Do it")).to_be_disabled()
+    await page.get_by_label("Task").select_option("book_hotel")
+    await expect(page.get_by_text("It is done to 1 instance.")).to_be_visible()
+    await page.get_by_role("button", name="Do it").click()
+    await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    await place.engine.drive_batch(1)
+    await expect(page.get_by_role("heading", name="Refused")).to_be_visible()  # it has such a job already
+    await page.goto("/instances?flow=trip")
+    await page.get_by_label("Do to several at once").select_option("set")
+    await page.get_by_role("button", name="To all that fit the filter").click()
+    await expect(page.get_by_text("It is done to 2 instances.")).to_be_visible()
+    await page.get_by_label("City").fill("Olinda")
+    await page.get_by_role("button", name="Do it").click()
+    await expect(page).to_have_url(f"{place.url}/batches/2")
+    await place.engine.drive_batch(2)
+    await expect(page.locator(".batch-facts")).to_contain_text("Done2")
+    assert {(await place.engine.instance(each)).state["city"] for each in (1, 2)} == {"Olinda"}
+
+
+async def test_a_batch_is_stopped_and_taken_up_again(place: Place) -> None:
+    await trips(place)
+    page = await place.visit("boss", "/batches/new?kind=cancel&flow=trip&all=true", viewport=NARROW)
+    await fits(page)
+    await page.get_by_role("button", name="Do it").click()
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await page.get_by_role("button", name="Stop it").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("stopped")
+    await fits(page)
+    await place.engine.drive_batch(1)
+    assert (await place.engine.instance(1)).is_open
+    await page.get_by_role("button", name="Go on", exact=True).click()
+    await page.get_by_role("dialog").get_by_role("button", name="Go on").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+    await place.engine.drive_batch(1)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("finished")
+    assert not (await place.engine.instance(1)).is_open
+
+
+async def test_a_batch_that_makes_no_sense_says_so(place: Place) -> None:
+    page = await place.visit("boss", "/batches/new?kind=cancel")
+    await expect(page.get_by_text("no instances are chosen")).to_be_visible()
+    for path, says in (
+        ("/batches/new?kind=dance&instance=1", 'there is no batch of kind "dance"'),
+        ("/batches/new?kind=cancel&instance=99", "there is no instance 99"),
+        ("/batches/7", "there is no batch 7"),
+    ):
+        await page.goto(path)
+        await expect(page.get_by_text(says)).to_be_visible()
