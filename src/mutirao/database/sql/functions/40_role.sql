@@ -197,11 +197,12 @@ language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
   sees_all boolean := actor is null or mutirao.is_administrator((mutirao.actor(actor)).id);
+  moment timestamptz := mutirao.now();
 begin
   return query
     select p.id, p.name, p.full_name, case when s.sees then p.email end,
       array(select r.name from mutirao.member m join mutirao.role r on r.id = m.role where m.person = p.id order by r.name),
-      p.disabled_at, p.away_from, p.away_until, (select x.name from mutirao.person x where x.id = p.substitute), mutirao.is_here(p),
+      p.disabled_at, p.away_from, p.away_until, (select x.name from mutirao.person x where x.id = p.substitute), mutirao.is_here(p, moment),
       case when s.sees then p.seen_at end,
       case when s.sees then (select count(*) from mutirao.job j where j.person = p.id and j.status = 'running') end,
       case when s.sees then (select count(*) from mutirao.job j where j.offered_to = p.id and j.status = 'ready') end,
@@ -211,7 +212,9 @@ begin
       and (persons.numbered is null or p.id = persons.numbered)
       and (persons.search is null or position(lower(persons.search) in lower(p.name || ' ' || coalesce(p.full_name, ''))) > 0)
       and (persons.role is null or exists (select from mutirao.member m join mutirao.role r on r.id = m.role where r.name = persons.role and m.person = p.id))
-      and (persons.is_here is null or mutirao.is_here(p) = persons.is_here)
+      -- Whoever was not seen for so long is not here: the function, which costs more, is asked about the others.
+      and (persons.is_here is not true or p.seen_at > moment - interval '15 minutes')
+      and (persons.is_here is null or mutirao.is_here(p, moment) = persons.is_here)
       and (persons.is_disabled is null or (p.disabled_at is not null) = persons.is_disabled)
       and (persons.after is null or p.name > persons.after)
     order by p.name limit persons.room;
