@@ -1,5 +1,6 @@
 """Flows: which there are, what one is, its versions, and starting one."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,22 @@ async def test_conditions_are_told_by_pointer_and_by_keyboard_until_escape(place
     assert await page.evaluate(width) > before
     await page.get_by_role("button", name="Fit").click()
     assert await page.evaluate(width) <= await page.evaluate("document.querySelector('#graph-canvas').clientWidth")
+
+
+async def test_states_are_painted_without_laying_anything_out_anew(place: Place) -> None:
+    await place.engine.apply(JOURNEY)
+    page = await place.visit("clerk_1", "/flows/journey")
+    await drawn(page)
+    await page.evaluate("window.before = document.querySelector('#graph-canvas svg')")
+    for state, sign, word in (("failed", "!", "failed"), ("succeeded", "✓", "succeeded"), ("running", "▸", "in work")):
+        await page.evaluate("(states) => { graph.dataset.states = states; }", f'{{"fly": "{state}"}}')
+        task = page.locator(f'[data-node="fly"][data-state="{state}"]')
+        await expect(task.locator(".state")).to_have_text(sign)
+        await expect(task).to_have_attribute("aria-label", re.compile(rf"^fly\. {word}\. "))
+        await accessible(page)
+    assert await page.evaluate("window.before === document.querySelector('#graph-canvas svg')")
+    await page.evaluate("graph.dataset.states = '{}'")
+    await expect(page.locator("[data-state]")).to_have_count(0)
 
 
 async def test_on_a_narrow_screen_the_picture_goes_down_and_nothing_is_wider_than_the_screen(place: Place) -> None:
