@@ -51,6 +51,7 @@ class Moment(datetime):
         ("json", {"a": [1, 2.5, None, True, "x"]}, '{"a":[1,2.5,null,true,"x"]}'),
         ("json", OrderedDict(a=(1, Stage.NEW)), '{"a":[1,"new"]}'),
         ("json", "text", '"text"'),
+        ("json", {"price": [Decimal("12.50")]}, '{"price":[12.50]}'),
     ],
 )
 def test_a_value_is_written_as_json_and_read_back(kind: str, value: Any, encoded: str) -> None:

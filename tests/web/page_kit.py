@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
@@ -53,6 +54,8 @@ class Place:
         if name not in self._contexts:
             wanted = {"viewport": WIDE, "locale": "en-GB", "timezone_id": "America/Recife", **options}
             context = await self._browser.new_context(base_url=self.url, **wanted)
+            zone = {"name": "mutirao_zone", "value": quote(wanted["timezone_id"], safe=""), "url": self.url}
+            await context.add_cookies([zone])  # it has been here before: the first page is not read twice
             context.set_default_timeout(10_000)
             self._stack.push_async_callback(context.close)
             if person is not None:

@@ -3,10 +3,11 @@
 //   <form data-api="POST /api/items/17/finish" data-then="/work" data-done="Finished">
 //
 // Fields are named by their place in the body (`change.days`) and say their type; what is empty is not sent, or sent as
-// null where `data-empty="null"`; with `data-changes` only what was changed is sent, and null for what was emptied.
+// null where `data-empty="null"`; with `data-changes` only what was changed is sent (change.ts).
 // `data-revision` is what was seen: whoever was quicker is told about. `data-once` makes a
 // creation that is asked for twice happen once. A refusal stands in the form, at the field that it is about.
 import { each, cookie, say, tell } from "./part";
+import { fate, type Field } from "./change";
 import { rereadAll } from "./live";
 
 export interface Problem {
@@ -18,10 +19,6 @@ export interface Problem {
 }
 
 type Tree = { [name: string]: Tree | string };
-type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
-
-/** What the fields of forms with `data-changes` began with. */
-const begun = new WeakMap<Field, string>();
 
 /** Numbers are sent as they were typed: through a JavaScript number they would not be exact. */
 function encoded(input: Field): string | undefined {
@@ -36,7 +33,7 @@ function encoded(input: Field): string | undefined {
     case "boolean":
       return text === "true" || text === "false" ? text : JSON.stringify(text);
     case "timestamp":
-      return JSON.stringify(new Date(text).toISOString());
+      return JSON.stringify(new Date(text).toISOString().replace(".000Z", "Z"));
     case "list":
       return JSON.stringify(text.split(/[\s,]+/).filter(Boolean));
     case "json":
@@ -51,13 +48,6 @@ function encoded(input: Field): string | undefined {
 function numeral(text: string): string {
   const digits = text.trim().replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1").replace(/^(-?)\./, "$10.").replace(/\.(?=$|[eE])/, "");
   return /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(digits) ? digits : JSON.stringify(text);
-}
-
-function changed(input: Field): string | undefined {
-  const was = begun.get(input);
-  if (was === undefined) return encoded(input);
-  if (was === input.value) return undefined;
-  return input.value === "" ? "null" : encoded(input);
 }
 
 function put(tree: Tree, path: string[], value: string): void {
@@ -85,7 +75,8 @@ export function bodyOf(form: HTMLElement): string {
   for (const key of (form.dataset["objects"] ?? "").split(" ").filter(Boolean)) tree[key] = {};
   for (const input of form.querySelectorAll<HTMLInputElement>("[name]:not([data-aside])")) {
     if (input.disabled || (input.type === "radio" && !input.checked)) continue;
-    const value = changed(input);
+    const became = fate(input);
+    const value = became === "same" ? undefined : became === "emptied" ? "null" : encoded(input);
     if (value !== undefined) put(tree, input.name.split("."), value);
   }
   return written(tree);
@@ -192,10 +183,6 @@ export async function send(form: HTMLElement): Promise<void> {
   }
 }
 
-each<HTMLFormElement>("form[data-changes]", (form) => {
-  const fields = [...form.querySelectorAll<Field>("[name]")].filter((each) => each.type !== "hidden" || each.dataset["type"] === "file");
-  for (const field of fields) begun.set(field, field.value);
-});
 each<HTMLFormElement>("form[data-api]", (form) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();

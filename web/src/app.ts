@@ -13,7 +13,6 @@ import "./drag";
 import "./file";
 import "./first";
 import "./gather";
-import "./instance";
 import "./key";
 import "./live";
 import "./menu";

@@ -72,10 +72,11 @@ document.addEventListener("keydown", (event) => {
   else target.click();
 });
 
-// Whoever has just taken an item wants to fill it in.
+// Whoever has just taken an item wants to fill it in. There is nothing of this name: to that the browser would go, and lose the focus.
+const FILL = "#fill";
 let isNewPage = true;
 each<HTMLFormElement>("form[data-key]", (form) => {
-  const isWanted = isNewPage ? location.hash === `#${form.id}` : document.activeElement === document.body;
+  const isWanted = isNewPage ? location.hash === FILL : document.activeElement === document.body;
   if (isWanted) enter(form);
 });
 isNewPage = false;

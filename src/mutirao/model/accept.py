@@ -118,6 +118,8 @@ def _is_plain(value: Any) -> bool:
         return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
     if kind is list:
         return all(map(_is_plain, value))
+    if kind is Decimal:  # numbers of requests are read so, and stay exact
+        return _decimal(value) is value
     return kind is float and math.isfinite(value)
 
 

@@ -64,7 +64,7 @@ async def work(request: Request, who: SignedIn, cursor: Cursor = None) -> Respon
 async def following(request: Request, who: SignedIn) -> Response:  # noqa: ARG001 a page has it
     """After an item is done: to the next that one holds, or else to the list."""
     held = await who.engine.worklists.page(who.id, ItemFilter(status="running"), limit=_PAGE)
-    target = next((f"/items/{item.job}#finish" for item in held.items if item.attempt), "/work")
+    target = next((f"/items/{item.job}#fill" for item in held.items if item.attempt), "/work")
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": target})
 
 
