@@ -29,7 +29,8 @@ lint: .venv/.dev $(BUILT) ## format, lint and types, without changing anything
 format: .venv/.dev ## put the code into the house's form
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-bench: .venv/.dev ## measure against the yardstick; writes benchmarks/results
+bench: .venv/.dev $(BUILT) ## measure against the yardstick; writes benchmarks/results
+	@.ci/chromium
 	@$(BIN)/python -m benchmarks
 
 pages: .venv/.run ## build the scripts and styles of the pages from web/

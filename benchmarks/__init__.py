@@ -12,6 +12,10 @@ What is fair here:
 - The engine is used through its public face: `Engine`, `Worker` with default options, flows of async functions.
 - Two steps of one instance may not share a commit. This is checked in the trace after every run of a sequential flow.
 
+Pages have goals of their own, as `worklist` has: `office` fills a database with a million instances and something of everything,
+`page` asks a real server for every page there is, as an administrator and as somebody with a long worklist, and looks at the
+slowest in twenty; it weighs the scripts, and has chromium draw a graph of 200 tasks.
+
 `work` has the flows, `measure` the clocks, `noise` what else the machine did meanwhile, `plan` the cases and their
 goals, `report` and `plot` what is shown. Results go to `benchmarks/results/`.
 """

@@ -80,7 +80,7 @@ class Crowd:
     def over_http(self, meter: NoiseMeter) -> Run:
         """Each has a connection of their own to one server."""
         tokens = asyncio.run(self._tokens())
-        with _server(self._url) as port:
+        with serving(self._url) as port:
             return self._rounds(meter, lambda item: asyncio.run(_ask_server(port, item, tokens)))
 
     async def _tokens(self) -> list[str]:
@@ -101,7 +101,7 @@ class Crowd:
 
 
 @contextmanager
-def _server(url: str) -> Iterator[int]:
+def serving(url: str) -> Iterator[int]:
     """`mutirao server` on this database, at a port that is free."""
     command = [sys.executable, "-m", "mutirao", "server", "--port", "0", "--database", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:  # noqa: S603 ourselves

@@ -13,6 +13,10 @@ from benchmarks.meeting import CLASSES, classless_rate, engine_seconds, greedy_s
 from benchmarks.meeting import JOBS as MET
 from benchmarks.meeting import OPEN as ORDERED
 from benchmarks.memory import JOBS, PAYLOAD, busy_memory, idle_memory
+from benchmarks.office import GRAPH_TASKS
+from benchmarks.page import GRAPH_MS, SCRIPT_KB
+from benchmarks.page import PAGE_MS as PAGES_MS
+from benchmarks.page import measure as measure_pages
 from benchmarks.retention import rate_while_dropping
 from benchmarks.server import BenchServer
 from benchmarks.work import WORKS
@@ -137,6 +141,7 @@ def plan(size: Size) -> list[Case]:
         Case("latency", 2 * size.runs, _latency),
         Case("start", START_RUNS, _start),
         Case("worklist", 1, _worklist),
+        Case("pages", 1, _pages),
         Case("classless", both, _classless),
         Case("classes", size.runs, _classes),
         Case("ordering", 2 * size.runs, _ordering),
@@ -294,6 +299,21 @@ def _worklist(bench: Bench) -> list[Comparison]:
             Comparison("worklist", name, 0, "ms", [run], [], f"{goal:g} ms", run.value / goal, 1.0, at_least=False)
             for name, run, goal in timed
         ),
+    ]
+
+
+def _pages(bench: Bench) -> list[Comparison]:
+    title = f"pages with {bench.size.history:,} instances and {bench.size.items:,} items"
+    bench.announce(title)
+    found = measure_pages(bench.server, bench.size.history, bench.size.items, bench.say)
+    measured = [
+        *((f"page {path}, p95", "ms", run, PAGES_MS) for path, run in found.pages.items()),
+        ("pages: all scripts, gzipped", "kB", found.scripts, SCRIPT_KB),
+        (f"pages: a graph of {GRAPH_TASKS} tasks laid out and drawn", "ms", found.graph, GRAPH_MS),
+    ]
+    return [
+        Comparison("pages", name, 0, unit, [run], [], f"{goal:g} {unit}", run.value / goal, 1.0, at_least=False)
+        for name, unit, run, goal in measured
     ]
 
 

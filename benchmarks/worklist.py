@@ -27,7 +27,7 @@ _SEEN_ROLES = 10
 _ROUNDS = 60
 _CUSTOMERS = 2_000
 
-_PEOPLE = """
+PEOPLE = """
     insert into mutirao.role (name, made_at) select 'role_' || n, now() from generate_series(0, 199) n;
     insert into mutirao.role (name, made_at) select 'idle_' || n, now() from generate_series(0, 9) n;
     insert into mutirao.person (name, made_by, made_at) select 'person_' || n, 'bench', now() from generate_series(1, 10000) n;
@@ -67,10 +67,10 @@ def measure(server: BenchServer, items: int, say: Callable[[str], None]) -> Figu
     url = server.fresh("five", "worklist")
     say("worklist: persons and flows")
     with psycopg.connect(url) as connection:
-        connection.execute(_PEOPLE)
+        connection.execute(PEOPLE)
     meter = NoiseMeter(server.processes)
     say(f"worklist: offering {items:,} items")
-    offered = Run(asyncio.run(_offer(url, items)), meter.read())
+    offered = Run(asyncio.run(offer(url, items)), meter.read())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("vacuum analyze")
         server.checkpoint()
@@ -90,7 +90,7 @@ def measure(server: BenchServer, items: int, say: Callable[[str], None]) -> Figu
     return Figures(offered, pages, select, in_database, over_http)
 
 
-def _flow(number: int) -> Definition:
+def flow_of(number: int) -> Definition:
     return Definition(
         name=f"flow_{number}",
         ends="quiet",
@@ -116,12 +116,12 @@ def _flow(number: int) -> Definition:
     )
 
 
-async def _offer(url: str, items: int) -> float:
+async def offer(url: str, items: int) -> float:
     """Items a second that `start_many` offers."""
     each = items // _FLOWS
     async with Engine(url) as engine:
         for number in range(_FLOWS):
-            await engine.apply(_flow(number))
+            await engine.apply(flow_of(number))
         began = time.perf_counter()
         for number in range(_FLOWS):
             states = ({"customer": f"customer {(n * 7 + number) % _CUSTOMERS}", "n": n} for n in range(each))
