@@ -160,6 +160,8 @@ async def test_what_goes_wrong_appears_by_itself(place: Place) -> None:
     for page in pages:
         await expect(page.get_by_role("heading", name="Charge card failed")).to_be_visible()
         await expect(page.locator("[data-badge=exceptions]")).to_have_text("1")
+    await pages[0].locator("summary", has_text="Repair").click()
+    await expect(pages[0].get_by_role("region", name="Correct its data")).to_be_visible()
 
 
 async def test_nobody_sees_the_exceptions_of_others(place: Place) -> None:
