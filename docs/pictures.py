@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from rich.console import Console, RenderableType
 from mutirao import Change, Creation, Flow, ItemFilter, Worker, task
 from mutirao.cli.board import View, look
 from mutirao.cli.cause import Picture
-from mutirao.cli.example import Travellers
+from mutirao.cli.door import Door
 from mutirao.cli.story import story_table
 from mutirao.cli.tally import Tally
-from mutirao.cli.up import EXAMPLE, Shown, prepare
+from mutirao.cli.up import EXAMPLE, Shown, prepare, with_example
 from mutirao.cli.worklist_page import item_table
 from mutirao.database.engine import Engine
 from mutirao.database.story import tell
@@ -27,11 +28,13 @@ WATCHED = timedelta(seconds=12)
 async def watch_the_example(engine: Engine) -> None:
     """Let the example run for a while, then take a picture of its board and of one instance's story."""
     tally = Tally()
+    door = Door("administrator")
+    loaded, actors = await with_example(engine, EXAMPLE, door)
     worker, board = await prepare(
-        engine, EXAMPLE, tally, Shown("embedded server in ~/.local/share/mutirao, database mutirao")
+        engine, loaded, tally, Shown("embedded server in ~/.local/share/mutirao, database mutirao")
     )
-    travellers = Travellers(engine)
-    services = [asyncio.create_task(service.run()) for service in (worker, travellers)]
+    board = replace(board, server="http://127.0.0.1:8321", sign_in=door.short(board.call))
+    services = [asyncio.create_task(service.run()) for service in (worker, *actors)]
     await asyncio.sleep(WATCHED.total_seconds())
     view = await look(engine, View())
     rate = sum(tally.done.values()) / WATCHED.total_seconds()
@@ -39,8 +42,8 @@ async def watch_the_example(engine: Engine) -> None:
     last = max(view.finished, key=lambda finished: len(finished.trace))
     events = tell(last.trace, await engine.definition(last.instance.flow))
     save("trace", f"mutirao instance trace {last.instance.id}", story_table(events, last.instance.started_at))
-    travellers.stop()
-    worker.stop()
+    for service in (worker, *actors):
+        service.stop()
     await asyncio.gather(*services)
 
 

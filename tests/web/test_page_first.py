@@ -35,7 +35,7 @@ async def a_bare_place(servers: dict[str, TestServer], chromium: Browser) -> Asy
 async def test_an_empty_engine_says_what_to_do_first(bare: Place) -> None:
     page = await bare.visit("boss", "/")
     await expect(page.get_by_role("heading", name="Nothing is here yet")).to_be_visible()
-    for words, path in {"Add people": "/people", "Define a flow": "/flows"}.items():
+    for words, path in {"Add people": "/people", "Define a flow": "/flows/new"}.items():
         await expect(page.get_by_role("link", name=words)).to_have_attribute("href", path)
     await accessible(page)
     narrow = await bare.visit("boss", "/", viewport=NARROW)
@@ -115,7 +115,7 @@ async def test_what_was_tried_is_ticked(bare: Place) -> None:
     done = page.locator("[data-thing=item]")
     await expect(done.get_by_text("done")).to_be_visible()
     await expect(page.locator("[data-thing=instance]").get_by_text("done")).to_be_hidden()
-    await page.get_by_role("link", name="Look at instance").click()
+    await page.get_by_role("link", name="Look at").click()
     await expect(page).to_have_url(re.compile(r"/instances/\d+$"))
     await page.goto("/")
     await expect(page.locator("[data-thing=instance]").get_by_text("done")).to_be_visible()

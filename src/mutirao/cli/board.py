@@ -58,8 +58,10 @@ class Board:
     tasks: Sequence[TaskName]
     tally: Tally
     hints: Sequence[str]
-    """Commands to try, without the program's name; `{last}` and `{stuck}` stand for instances."""
+    """Commands to try, without the program's name; `{last}` and `{stuck}` stand for instances, …"""
     call: Invocation
+    repaired: str | None = None
+    """… the latter for one of this flow."""
     server: str | None = None
     """Where the pages are."""
     sign_in: str | None = None
@@ -94,9 +96,9 @@ class Board:
             Text("jobs      ", "dim").append(f"{done:,} done, {rate:.1f} a second", "default"),
         ]
         if self.server is not None:
-            lines.insert(0, Text("open      ", "dim").append(self.server, f"bold cyan link {self.server}"))
+            lines.insert(0, Text.assemble(("open      ", "dim"), (self.server, f"bold cyan link {self.server}")))
         if self.sign_in is not None:
-            lines.insert(1, Text("sign in   ", "dim").append(self.sign_in, "bold default"))
+            lines.insert(1, Text.assemble(("sign in   ", "dim"), (self.sign_in, "bold")))
         if view.silent_for is not None:
             lines.append(Text(_silence(view.silent_for), "bold red"))
         return Panel(
@@ -126,8 +128,9 @@ class Board:
 
     def _try(self, view: View) -> RenderableType:
         known = {"last": view.finished[0].instance.id if view.finished else 1}
-        if view.exceptions:
-            known["stuck"] = view.exceptions[0].id
+        stuck = [each.id for each in view.exceptions if each.flow == self.repaired]
+        if stuck:
+            known["stuck"] = stuck[0]
         hints = [hint.format(**known) for hint in self.hints if "stuck" in known or "{stuck}" not in hint]
         lines = Text("\nIn another terminal\n", "bold")
         return lines.append("\n".join(f"  {self.call(hint)}" for hint in hints), "cyan")

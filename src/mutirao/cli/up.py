@@ -112,7 +112,7 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
         server = _server(engine, shown)
         door = await open_door(engine) if server else None
         with _step("Putting the flows in place"):
-            loaded, actors = await _with_example(engine, loaded, door)
+            loaded, actors = await with_example(engine, loaded, door)
             tally = Tally()
             worker, board = await prepare(engine, loaded, tally, Shown(str(engine), database), options, observers)
         if server and door:
@@ -131,7 +131,7 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
     _say(f"Stopped; {done}. Nothing is lost: `{shown.words}` goes on from here.")
 
 
-async def _with_example(engine: Engine, loaded: Loaded, door: Door | None) -> tuple[Loaded, list[Service]]:
+async def with_example(engine: Engine, loaded: Loaded, door: Door | None) -> tuple[Loaded, list[Service]]:
     """What is to be run, and who makes it move. The example with people is there where nobody else is."""
     if loaded is not EXAMPLE:
         return loaded, []
@@ -181,7 +181,7 @@ async def prepare(
     tasks = [(handler.flow, handler.task) for handler in handlers]
     hints = _EXAMPLE_HINTS if TravelExample in loaded.flows else (*_start_hints(loaded), *_HINTS)
     worker = Worker(engine, [*loaded.flows, *handlers], options, observers)
-    return worker, Board(shown.words, tasks, tally, hints, calling(shown.database))
+    return worker, Board(shown.words, tasks, tally, hints, calling(shown.database), TravelExample.definition.name)
 
 
 def _start_hints(loaded: Loaded) -> list[str]:
