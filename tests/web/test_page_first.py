@@ -1,5 +1,6 @@
 """The first page: for whoever is new, for whoever works here, and in an engine where there is nothing yet."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -138,6 +139,11 @@ async def test_the_firm_is_found_again_and_a_new_administrator_helps_out(bare: P
     assert "office" in (await bare.engine.persons.get(None, "administrator")).roles
     assert len(await bare.engine.versions(EXAMPLE)) == 1
     assert RepairExample.definition.name == EXAMPLE
+
+
+async def test_of_two_who_move_in_at_once_the_second_finds_it_done(bare: Place) -> None:
+    assert await asyncio.gather(move_in(bare.engine), move_in(bare.engine)) == [True, True]
+    assert len(await bare.engine.versions(EXAMPLE)) == 1
 
 
 async def test_the_first_page_moves_with_the_clock(bare: Place) -> None:

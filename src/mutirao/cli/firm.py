@@ -14,7 +14,7 @@ from typing import Annotated
 from mutirao.cli.door import ADMINISTRATOR, administrators
 from mutirao.cli.example import TravelExample
 from mutirao.database.engine import Engine
-from mutirao.errors import Failed
+from mutirao.errors import Failed, RequestError
 from mutirao.language import Flow, searchable, task, work
 from mutirao.model import Change, File
 
@@ -107,13 +107,23 @@ async def move_in(engine: Engine, newcomer: str | None = None) -> bool:
     is_new = RepairExample.definition.name not in known
     if is_new and (known - {TravelExample.definition.name} or await _has_roles(engine)):
         return False
-    async with engine.together():  # half a firm would be taken for somebody else's
-        if is_new:
-            await _hire(engine)
-        elif newcomer is not None:
-            await _welcome(engine, [newcomer])
-        await engine.apply(RepairExample, keep=True)
+    if is_new:
+        await _move_in(engine)
+    elif newcomer is not None:
+        await _welcome(engine, [newcomer])
+    await engine.apply(RepairExample, keep=True)
     return True
+
+
+async def _move_in(engine: Engine) -> None:
+    """All or none: half a firm would be taken for somebody else's. Of two who do so at once, the second finds it done."""
+    try:
+        async with engine.together():
+            await _hire(engine)
+            await engine.apply(RepairExample)
+    except RequestError as error:
+        if error.code != "name_taken":
+            raise
 
 
 async def _has_roles(engine: Engine) -> bool:
