@@ -18,6 +18,8 @@ export interface Problem {
   findings?: Array<{ line: number; column: number; message: string }>;
 }
 
+const LEAVING = 3000;
+
 type Tree = { [name: string]: Tree | string };
 
 /** Numbers are sent as they were typed: through a JavaScript number they would not be exact. */
@@ -148,7 +150,8 @@ function headersOf(form: HTMLElement): Record<string, string> {
   return headers;
 }
 
-function goOn(form: HTMLElement, answer: unknown): void {
+/** Whether the page is left for another one. */
+function goOn(form: HTMLElement, answer: unknown): boolean {
   form.dispatchEvent(new CustomEvent("api:done", { bubbles: true, detail: answer }));
   form.closest("dialog")?.close();
   delete form.dataset["key"];
@@ -160,6 +163,7 @@ function goOn(form: HTMLElement, answer: unknown): void {
     if (form.dataset["done"]) sessionStorage.setItem("told", form.dataset["done"]);
     location.assign(target);
   } else rereadAll();
+  return Boolean(then);
 }
 
 export async function send(form: HTMLElement): Promise<void> {
@@ -167,6 +171,7 @@ export async function send(form: HTMLElement): Promise<void> {
   if (form.getAttribute("aria-busy") === "true") return;
   form.setAttribute("aria-busy", "true");
   unmark(form);
+  let isLeft = false;
   try {
     const filled = path.replace(/\{([\w.]+)\}/g, (_, name: string) => {
       const input = form.querySelector<HTMLInputElement>(`[name="${CSS.escape(name)}"]`);
@@ -174,12 +179,13 @@ export async function send(form: HTMLElement): Promise<void> {
     });
     const isEmpty = method === "DELETE" || (form.tagName !== "FORM" && !form.dataset["body"]);
     const body = isEmpty ? (method === "DELETE" ? undefined : "{}") : (form.dataset["body"] ?? bodyOf(form));
-    goOn(form, await ask(method, filled, body, headersOf(form)));
+    isLeft = goOn(form, await ask(method, filled, body, headersOf(form)));
   } catch (problem) {
     if (typeof problem !== "object" || problem === null || !("detail" in problem)) throw problem;
     mark(form, problem as Problem);
   } finally {
-    form.removeAttribute("aria-busy");
+    // Until the next page is there, another click on this one would do it once more.
+    window.setTimeout(() => form.removeAttribute("aria-busy"), isLeft ? LEAVING : 0);
   }
 }
 

@@ -13,7 +13,6 @@ interface Drawing {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const NARROW = 600;
 const READABLE = 0.6;
 const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
@@ -72,7 +71,7 @@ function drawEdge(edge: GraphEdge, points: Point[], label?: Place): SVGElement {
 function draw(figure: HTMLElement, canvas: HTMLElement): Drawing {
   const drawing = JSON.parse(figure.dataset["graph"] ?? "{}") as Drawing;
   const began = performance.now();
-  const { width, height, nodes, edges } = laidOut(drawing.nodes, drawing.edges, figure.clientWidth < NARROW);
+  const { width, height, nodes, edges } = laidOut(drawing.nodes, drawing.edges, { width: canvas.clientWidth, height: canvas.clientHeight });
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": figure.dataset["label"] ?? "" });
   const head = element("path", { d: "M0,0L8,4L0,8z" });
   const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };

@@ -34,6 +34,7 @@ const PADDING = 14;
 const LONGEST_TEXT = 30;
 const POINTS = 600;
 const MANY = 60;
+const NARROW = 400;
 export const ICON = 30;
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -60,7 +61,8 @@ function sizeOf(node: GraphNode): Omit<Place, keyof Point> {
   const text = shortened(node.label);
   const width = widthOf(text, "500 14px system-ui, sans-serif");
   if (isEnd(node)) return { text, width: Math.max(60, width + 2 * PADDING), height: 30 };
-  return { text, width: width + ICON + 2 * PADDING, height: HEIGHT };
+  const flag = node.marks.includes("safe-point") ? 10 : 0;
+  return { text, width: width + ICON + 2 * PADDING + flag, height: HEIGHT };
 }
 
 /** In which layer each node stands at the earliest; an edge that leads back counts for nothing. */
@@ -91,11 +93,20 @@ function withinBudget(nodes: GraphNode[], edges: GraphEdge[]): Set<GraphEdge> {
   return new Set(spans.filter(({ span }) => span <= 1 || (left -= 2 * span - 1) > 0).map(({ edge }) => edge));
 }
 
-/** Top to bottom where it is narrow, else left to right. */
-export function laidOut(nodes: GraphNode[], edges: GraphEdge[], isNarrow: boolean): Layout {
+/** Downwards where it is narrow; else to the right, or whichever way it can be seen better: of a few tasks both are tried. */
+export function laidOut(nodes: GraphNode[], edges: GraphEdge[], room: { width: number; height: number }): Layout {
+  if (room.width < NARROW) return laidOutTo("TB", nodes, edges);
+  const right = laidOutTo("LR", nodes, edges);
+  if (nodes.length > MANY) return right;
+  const down = laidOutTo("TB", nodes, edges);
+  const scale = ({ width, height }: Layout): number => Math.min(1, room.width / width, room.height / height);
+  return scale(down) > scale(right) ? down : right;
+}
+
+function laidOutTo(rankdir: "LR" | "TB", nodes: GraphNode[], edges: GraphEdge[]): Layout {
   const graph = new Graph({ multigraph: true });
   const gaps = { nodesep: 22, ranksep: 46, edgesep: 12, marginx: 12, marginy: 12 };
-  graph.setGraph({ ...gaps, rankdir: isNarrow ? "TB" : "LR", ranker: nodes.length > MANY ? "tight-tree" : "network-simplex" });
+  graph.setGraph({ ...gaps, rankdir, ranker: nodes.length > MANY ? "tight-tree" : "network-simplex" });
   for (const node of nodes) graph.setNode(node.id, sizeOf(node));
   const inside = withinBudget(nodes, edges);
   edges.forEach((edge, index) => {
@@ -108,15 +119,15 @@ export function laidOut(nodes: GraphNode[], edges: GraphEdge[], isNarrow: boolea
   const { width = 100, height = 100 } = graph.graph() as { width?: number; height?: number };
   const placed = new Map(nodes.map((node) => [node.id, graph.node(node.id) as unknown as Place]));
   const drawn = edges.map((edge, index) => {
-    if (!inside.has(edge)) return { points: straight(placed.get(edge.from), placed.get(edge.to), isNarrow) };
+    if (!inside.has(edge)) return { points: straight(placed.get(edge.from), placed.get(edge.to), rankdir) };
     const laid = graph.edge({ v: edge.from, w: edge.to, name: String(index) }) as unknown as Place & { points: Point[] };
     return { points: laid.points, ...(laid.text ? { label: laid } : {}) };
   });
   return { width, height, nodes: placed, edges: drawn };
 }
 
-function straight(from: Place | undefined, to: Place | undefined, isNarrow: boolean): Point[] {
+function straight(from: Place | undefined, to: Place | undefined, rankdir: string): Point[] {
   if (!from || !to) return [];
-  if (isNarrow) return [{ x: from.x, y: from.y + from.height / 2 }, { x: to.x, y: to.y - to.height / 2 }];
+  if (rankdir === "TB") return [{ x: from.x, y: from.y + from.height / 2 }, { x: to.x, y: to.y - to.height / 2 }];
   return [{ x: from.x + from.width / 2, y: from.y }, { x: to.x - to.width / 2, y: to.y }];
 }
