@@ -15,7 +15,7 @@ router = pages()
 
 # A text of 200 tasks takes a fifth of a second to write, and a version never changes.
 _WRITING = Apart("writing")
-_MOST_KEPT = 200
+_MOST_KEPT = 50
 _written: OrderedDict[bytes, str] = OrderedDict()
 
 _EXAMPLE = """WORKFLOW Leave {
