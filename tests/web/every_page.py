@@ -4,6 +4,7 @@ from page_kit import Place
 
 from mutirao.database.batch import Filter
 from mutirao.language.pdl import read_pdl
+from mutirao.model import Attribute, Definition, Offer, Task
 from mutirao.server.openapi import page_routes
 
 FIRST_MADE = """
@@ -18,8 +19,20 @@ WORKFLOW Visit {
   TASK Ask { ROLE clerk; DEPENDS Plan -> FAILED; OUT_CONTEXT Day; }
 }
 """
-SECRET = "Atlantis, which is nobody else's business"
-_NOT_PAGES = ("/asset/{name}", "/badges")
+STUCK = Definition(
+    name="stuck",
+    creator="clerk",
+    attributes=(Attribute("city", "text", searchable=True), Attribute("answer", "text"), Attribute("sent", "boolean")),
+    tasks=(
+        Task(name="decide", when="answer is null", offer=Offer(role="clerk"), outputs=("answer",)),
+        Task(name="send", when="answer = 'yes'", outputs=("sent",)),
+    ),
+    final="sent",
+)
+"""Answered with anything but yes, nothing follows: an exception."""
+SECRET = "Atlantis, which is the business of clerk_1"
+_NOT_PAGES = ("/asset/{name}", "/badges", "/work/next")
+_QUERIES = {"/schedules/times": "?cron=0 9 * * 1-5", "/batches/new": "?kind=cancel&instance={instance}"}
 
 
 async def lively(place: Place) -> dict[str, object]:
@@ -27,23 +40,20 @@ async def lively(place: Place) -> dict[str, object]:
     engine = place.engine
     await engine.classes.put("crane", ["crane"])
     await engine.library.apply(read_pdl(FIRST_MADE))
+    await engine.apply(STUCK)
     clerk = await place.site.client("clerk_1")
-    instance, job = await place.site.item(city=SECRET)
-    await clerk.comments.add(instance, SECRET)
+    _, job = await place.site.item(city=SECRET)
     await clerk.instances.create("visit", {"customer": SECRET})
-    made = await engine.make_batch("suspend", Filter(ids=(instance,)))
-    return {
-        "instance": instance,
-        "job": job,
-        "flow": "visit",
-        "name": "clerk_1",
-        "person": "clerk_1",
-        "batch": made.id,
-        "role": "clerk",
-    }
+    stuck = await clerk.instances.create("stuck", {"city": SECRET})
+    [decide] = [each async for each in clerk.instances.jobs(stuck.id)]
+    await clerk.worklist.finish(decide.id, await clerk.worklist.select(decide.id), {"answer": "no"})
+    await clerk.comments.add(stuck.id, SECRET)
+    made = await engine.make_batch("suspend", Filter(ids=(stuck.id,)))
+    people = {"person": "clerk_1", "role": "clerk"}
+    return {"instance": stuck.id, "task": "send", "job": job, "name": "visit", "batch": made.id, **people}
 
 
 def addresses(place: Place, known: dict[str, object]) -> list[str]:
     """Of every page. One with a name in its address that is not known here is a mistake of `lively`."""
     paths = [route.path for route in page_routes(place.site.server.app) if "GET" in (route.methods or ())]
-    return [path.format(**known) for path in paths if path not in _NOT_PAGES]
+    return [(path + _QUERIES.get(path, "")).format(**known) for path in paths if path not in _NOT_PAGES]

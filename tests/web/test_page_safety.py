@@ -7,8 +7,9 @@ from every_page import SECRET, addresses, lively
 from page_kit import Place, a_place, chromium  # noqa: F401 gives the fixtures
 from test_http_outsider import everything
 
-from mutirao.server.need import NOBODY, need_of
+from mutirao.server.need import NOBODY, SignedIn, need_of
 from mutirao.server.openapi import page_routes
+from mutirao.server.page.shell import pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -86,6 +87,21 @@ async def test_a_forged_request_of_another_page_is_refused(place: Place) -> None
     assert answers == [403, 403]
     [item] = [each async for each in (await place.site.client("clerk_2")).worklist.all()]
     assert item.status == "ready"
+
+
+async def test_a_mistake_of_ours_tells_nothing_of_what_is_inside(place: Place) -> None:
+    broken = pages()
+
+    @broken.get("/broken")
+    async def fail(who: SignedIn) -> None:
+        raise ValueError(f"what only {who.name} knows")
+
+    place.site.server.app.include_router(broken)
+    page = await place.visit("clerk_1", "/broken")
+    assert await page.get_by_role("heading", level=1).inner_text() == "That did not work"
+    text = await page.locator("main").inner_text()
+    assert "the server's log tells what, by" in text
+    assert "knows" not in text
 
 
 async def test_what_people_write_is_shown_and_never_run(place: Place) -> None:

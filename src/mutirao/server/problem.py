@@ -106,9 +106,13 @@ def _family(error: MutiraoError) -> str:
 
 
 def internal_error(request: str) -> Response:
-    """For what we did not foresee: always the same words, and the log has the rest by the number of the request."""
-    found = OperatorError("internal_error", f"something went wrong here; the server's log tells what, by {request}")
-    return problem(found, request=request)
+    """The answer to what we did not foresee."""
+    return problem(unforeseen(request), request=request)
+
+
+def unforeseen(request: str) -> OperatorError:
+    """Always the same words, and the log has the rest by the number of the request."""
+    return OperatorError("internal_error", f"something went wrong here; the server's log tells what, by {request}")
 
 
 def refusal_status(request: Request, error: MutiraoError) -> int:

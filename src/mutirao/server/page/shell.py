@@ -1,5 +1,6 @@
 """What all pages have around them; how one is answered, refused, or sent to sign in first."""
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -19,9 +20,11 @@ from mutirao.server.page.catalogue import LANGUAGES, marked, translations
 from mutirao.server.page.problem import PROBLEMS
 from mutirao.server.page.reader import THEMES, Reader
 from mutirao.server.page.saying import SAID
-from mutirao.server.problem import refusal_status
+from mutirao.server.problem import refusal_status, unforeseen
 from mutirao.server.routing import Handler, bounded
 from mutirao.server.who import Who
+
+log = logging.getLogger(__name__)
 
 _TEMPLATES = Path(__file__).parent / "template"
 _HEADERS = {
@@ -75,6 +78,10 @@ class PageRoute(APIRoute):
                 return refused(request, RequestError("wrong_call", f"{where}: {wrong['msg']}"))
             except MutiraoError as error:
                 return refused(request, error)
+            except Exception:
+                extra = {"request": request.state.request}
+                log.exception("%s %s failed", request.method, request.url.path, extra=extra)
+                return _failed(request)
 
         return handle
 
@@ -125,7 +132,14 @@ def refused(request: Request, error: MutiraoError) -> Response:
         came_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         target = "/sign-in" if came_for == "/" else f"/sign-in?next={quote(came_for, safe='')}"
         return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": target})
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _failed(request)
     return render(request, "refused.html", status=status, refusal=error)
+
+
+def _failed(request: Request) -> Response:
+    found = unforeseen(request.state.request)
+    return render(request, "refused.html", status=HTTPStatus.INTERNAL_SERVER_ERROR, refusal=found)
 
 
 def missing(request: Request) -> Response:
