@@ -107,7 +107,7 @@ def serving(url: str) -> Iterator[int]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:  # noqa: S603 ourselves
         try:
             for line in process.stdout or ():
-                if ready := re.search(r"is ready: http://127.0.0.1:(\d+)/", line):
+                if ready := re.search(r"is ready: http://127.0.0.1:(\d+)\b", line):
                     yield int(ready[1])
                     return
             raise BrokenRunError("the server ended before it was ready")
