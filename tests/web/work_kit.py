@@ -49,3 +49,26 @@ async def claim(place: Place, **state: Any) -> tuple[int, int]:
     instance = await client.instances.create("claim", {"customer": "A. Customer", **state})
     [job] = [job async for job in client.instances.jobs(instance.id)]
     return instance.id, job.id
+
+
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c"
+    "49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+)
+"""A PNG of one point."""
+
+
+def pdf(text: str) -> bytes:
+    """A PDF of one page."""
+    drawn = f"BT /F1 24 Tf 20 100 Td ({text}) Tj ET"
+    parts = (
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        (
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R "
+            "/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"
+        ),
+        f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+    )
+    body = "".join(f"{number} 0 obj\n{part}\nendobj\n" for number, part in enumerate(parts, 1))
+    return f"%PDF-1.4\n{body}trailer << /Root 1 0 R /Size 5 >>\n%%EOF\n".encode()
