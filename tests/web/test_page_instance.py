@@ -1,5 +1,7 @@
 """One instance: its picture, its data, its times and its story, and why a task waits."""
 
+from datetime import timedelta
+
 import pytest
 from instance_kit import finish, new_trip, trips
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
@@ -43,6 +45,30 @@ async def test_why_a_task_waits_is_told_part_by_part(place: Place) -> None:
     await expect(why.locator(".fails", has_text="days > 1").last).to_contain_text("days: 1")
     await expect(why.locator(".holds", has_text="approved").last).to_contain_text("approved: yes")
     await accessible(page)
+
+
+async def test_the_timeline_tells_waiting_from_working(place: Place) -> None:
+    """An item that waits for four minutes, and is in work for twenty."""
+    number, job = await place.site.item(city="Recife")
+    clerk = await place.site.client("clerk_2")
+    await place.advance(timedelta(minutes=4))
+    attempt = await clerk.worklist.select(job)
+    await place.advance(timedelta(minutes=20))
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    bars = page.locator("#times .bar")
+    await expect(bars).to_have_count(2)
+    await expect(bars.nth(0)).to_have_class("bar state-ready")
+    await expect(bars.nth(1)).to_have_class("bar state-running")
+    assert (
+        4
+        < float(await bars.nth(1).get_attribute("width") or 0) / float(await bars.nth(0).get_attribute("width") or 1)
+        < 6
+    )
+    await clerk.worklist.finish(job, attempt, {"answer": "yes"})
+    await page.reload()
+    await expect(bars.nth(1)).to_have_class("bar state-succeeded")
+    await page.get_by_text("The timeline as a table").click()
+    await expect(page.locator("#times tbody tr").nth(0)).to_contain_text("4 min")
 
 
 async def test_people_talk_about_an_instance_and_all_of_them_see_it(place: Place) -> None:

@@ -190,6 +190,10 @@ def _words(batch: Batch) -> str:
 def _plain(values: dict[str, Any]) -> dict[str, str]:
     """Each as a line; of many numbers only how many."""
     return {
-        name: f"{len(value)}" if name == "ids" and len(value) > _LISTED else ENCODER.encode(value).decode()
+        name: f"{len(value)}" if name == "ids" and len(value) > _LISTED else _line(value)
         for name, value in values.items()
     }
+
+
+def _line(value: Any) -> str:
+    return value if isinstance(value, str) else ENCODER.encode(value).decode()

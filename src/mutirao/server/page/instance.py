@@ -58,7 +58,7 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
         request,
         "instance.html",
         seen=seen,
-        definition=looked.definition,
+        here=f"/instances/{seen.id}?cursor={cursor}" if cursor else f"/instances/{seen.id}",
         drawing=drawing(looked.definition, reader),
         states={each.task: each.state for each in looked.standings},
         standings=looked.standings,

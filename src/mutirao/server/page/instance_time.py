@@ -3,7 +3,7 @@
 It is a picture made here, in a box 1000 wide, with the names of the tasks left of it; the same is told by a table. What does not fit is left off at its beginning.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -25,6 +25,7 @@ _ENDS = {
     "drop": "aborted",
     "removed": "aborted",
 }
+_TAKEN = frozenset({"select", "lock"})
 _STEPS = (
     *(timedelta(milliseconds=each) for each in (1, 5, 20, 100, 500)),
     *(timedelta(seconds=each) for each in (1, 5, 15, 30)),
@@ -89,8 +90,9 @@ def timeline(
     """Of the rows of a trace, the oldest first, and of the jobs under way."""
     first = rows[0].at if is_cut and rows else span[0]
     drawn = _Span(first, max(span[1], first + timedelta(milliseconds=1)))
+    taken = {row.job: row.at for row in rows if row.kind in _TAKEN}
     by_task: dict[str, list[Bar]] = {}
-    for task, state, since, until in (*_ended(rows, first), *_open(jobs)):
+    for task, state, since, until in (*_ended(rows, first, taken), *_open(jobs, taken)):
         by_task.setdefault(task, []).append(drawn.bar(task, state, since, until))
     if not by_task:
         return None
@@ -101,21 +103,32 @@ def timeline(
 
 
 _Piece = tuple[str, str, datetime, datetime | None]
+_Taken = Mapping[int | None, datetime]
 
 
-def _ended(rows: Sequence[TraceRow], first: datetime) -> Iterator[_Piece]:
+def _ended(rows: Sequence[TraceRow], first: datetime, taken: _Taken) -> Iterator[_Piece]:
     """A job could begin when the row was written that fired it."""
     at = {row.id: row.at for row in rows}
     for row in rows:
         if row.kind in _ENDS and row.task and not row.task.startswith("_"):
-            yield row.task, _ENDS[row.kind], at.get(row.cause or 0, first), row.at
+            yield from _pieces((row.task, _ENDS[row.kind], at.get(row.cause or 0, first), row.at), taken.get(row.job))
 
 
-def _open(jobs: Iterable[JobRecord]) -> Iterator[_Piece]:
+def _open(jobs: Iterable[JobRecord], taken: _Taken) -> Iterator[_Piece]:
     """One that has failed keeps its place, but its row says when it ended."""
     for job in jobs:
         if job.status != "failed" and not job.task.startswith("_"):
-            yield job.task, _under_way(job.status), job.created_at, None
+            begun = taken.get(job.id) if job.status == "running" else None
+            yield from _pieces((job.task, _under_way(job.status), job.created_at, None), begun)
+
+
+def _pieces(whole: _Piece, begun: datetime | None) -> Iterator[_Piece]:
+    """Until a person took it, it was only ready."""
+    task, state, since, until = whole
+    if begun is not None and begun > since:
+        yield task, "ready", since, begun
+        since = begun
+    yield task, state, since, until
 
 
 def _under_way(status: str) -> str:

@@ -5,8 +5,10 @@ create or replace function mutirao.instance_tally(room numeric default 8e6, few 
 returns table (flow int, status mutirao.instance_status, count bigint, is_exact boolean)
 language plpgsql stable as $$
 declare
-  open_part float := greatest(1, pg_relation_size('mutirao.instance') / room);
-  closed_part float := greatest(1, pg_relation_size('mutirao.closed') / room);
+  open_size numeric := pg_relation_size('mutirao.instance');
+  closed_size numeric := pg_relation_size('mutirao.closed');
+  open_part float := case when open_size <= room then 1 else 2 * open_size / room end;
+  closed_part float := case when closed_size <= room then 1 else 2 * closed_size / room end;
 begin
   return query
     select i.flow, i.status, round(count(*) * open_part)::bigint, open_part = 1
@@ -35,7 +37,7 @@ begin
     where b.count > 0;
 end $$;
 comment on function mutirao.instance_tally(numeric, int) is
-  'How many instances of each flow have each status. Of a table larger than so many bytes a sample is read, and only what is few, or an exception, is counted.';
+  'How many instances of each flow have each status. Of a table larger than so many bytes half of that is read as a sample, and only what is few, or an exception, is counted.';
 
 create or replace function mutirao.instance_counts(of_flow text default null)
 returns table (flow text, open bigint, exceptions bigint, closed bigint, statuses jsonb, is_exact boolean)
