@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
 
-from mutirao.model import Attribute, Definition, Task
+from mutirao.model import Attribute, Definition, Offer, Task
 
 
 async def test_whoever_is_in_the_creator_role_creates_and_is_in_charge(site: Site) -> None:
@@ -245,3 +245,22 @@ async def test_instances_are_found_by_the_same_filters_as_on_the_page(site: Site
     assert (counted.flow, counted.open, counted.closed, counted.is_exact) == ("request", 2, 0, True)
     async with refused("forbidden", 403):
         await clerk.instances.counts()
+
+
+ASK = Definition(
+    name="ask",
+    creator="clerk",
+    attributes=(Attribute("answer", "text"),),
+    tasks=(Task(name="decide", when="answer is null", offer=Offer(role="administrator"), outputs=("answer",)),),
+    final="answer is not null",
+)
+
+
+async def test_whoever_starts_an_instance_for_somebody_else_sees_it_and_a_known_key_shows_nothing(site: Site) -> None:
+    clerk, boss = await site.client("clerk_1"), await site.client("boss")
+    await site.engine.apply(ASK)
+    made = await clerk.instances.create("ask", in_charge="clerk_2", instance_key="a")
+    assert (made.in_charge, made.may_steer) == ("clerk_2", False)
+    await boss.instances.create("ask", instance_key="b")
+    async with refused("unknown_instance", 404):
+        await clerk.instances.create("ask", in_charge="clerk_2", instance_key="b")
