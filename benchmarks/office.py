@@ -44,7 +44,7 @@ _MORE = """
     select mutirao.leave('worker ' || n) from generate_series(51, 300) n;
     select mutirao.put_schedule('schedule_' || n, 'flow_' || n % 20, format('%s %s * * *', n % 60, n % 24), '{"customer": "customer 7", "n": 1}') from generate_series(1, 200) n;
     insert into mutirao.minute_pace (minute, task, done, failed, took)
-    select date_trunc('minute', now()) - m * interval '1 minute', t.id, 100, 1, array(select (k * 7) % 20 from generate_series(1, 30) k) from mutirao.task t, generate_series(0, 1439) m;
+    select date_trunc('minute', now()) - m * interval '1 minute', t.id, 100, 1, array(select (k * 7) % 20 from generate_series(1, 30) k) from (select id from mutirao.task union all select 0) t, generate_series(0, 1439) m;
 """
 
 

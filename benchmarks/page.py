@@ -39,13 +39,13 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "/exceptions": ("?flow=shaky",),
     "/exceptions/{instance}": ("../{stuck}",),
     "/instances/{instance}": ("../{stuck}", "../77"),
-    "/batches/new": ("?kind=cancel&flow=flow_3",),
-    "/schedules/change": ("?name=schedule_7",),
+    "/batches/new": ("?kind=cancel&flow=flow_3&all=true", "?kind=cancel&instance={instance}"),
+    "/schedules/form": ("?name=schedule_7",),
     "/schedules/times": ("?cron=0+8+*+*+*&zone=UTC",),
     "/people": ("?text=person_99",),
 }  # fmt: skip
 # Whose plain address is none.
-_ONLY_VARIANTS = ("/exceptions/{instance}", "/schedules/change")
+_ONLY_VARIANTS = ("/exceptions/{instance}", "/batches/new")
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,15 @@ def addresses(path: str, known: dict[str, object]) -> Iterator[str]:
         if variant.startswith("../"):
             yield plain.rpartition("/")[0] + variant.format(**filled)[2:]
         else:
-            yield plain + variant
+            yield plain + variant.format(**filled)
 
 
 class Reader:
     """Somebody with a browser, signed in: one connection, asked for one page after another."""
 
     def __init__(self, port: int, name: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._port = port
+        self.connect()
         body = json.dumps({"name": name, "password": PASSWORD})
         self._connection.request("POST", "/api/session", body, {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
@@ -107,6 +108,10 @@ class Reader:
         if not cookies:
             raise BrokenRunError(f"{name} cannot sign in: {answer.status}")
         self.cookies = cookies
+
+    def connect(self) -> None:
+        """Anew: a server closes what has been idle for some seconds."""
+        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
 
     def get(self, address: str) -> tuple[int, float]:
         """The status, and after how many milliseconds the page was there."""
@@ -122,6 +127,7 @@ def _timed(path: str, office: Office, readers: dict[str, Reader], meter: NoiseMe
     found: dict[str, float] = {}
     for address in addresses(path, office.known):
         for name, reader in readers.items():
+            reader.connect()
             status, _ = reader.get(address)
             if status in _REFUSED and name != ADMINISTRATOR:
                 continue

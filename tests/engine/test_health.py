@@ -53,7 +53,7 @@ async def test_the_queue_tells_what_waits_for_workers_and_how_many_do_it(stage: 
     await stage.rows("select mutirao.fail(%s, %s, 'never', true)", *never)
     [send, weigh] = await stage.engine.queue()
     # Who has leased a job is somebody, announced or not.
-    assert weigh == Queue("parcel", "weigh", 1, 1, 1, 1, weigh.oldest, 1)
+    assert weigh == Queue("parcel", "weigh", 1, 1, 1, 1, weigh.oldest, 1, 0)
     assert send.workers == 0
 
 

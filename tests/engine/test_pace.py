@@ -160,7 +160,7 @@ async def test_after_a_day_a_clock_forgets_it(stage: Stage) -> None:
     assert len([each for each in (await stage.engine.pace(timedelta(days=1))).minutes if each.done]) == 2
     await stage.advance(hours=1, minutes=1)
     await stage.rows("select mutirao.turn_clock(500, 'workers')")
-    assert await stage.rows("select count(*) from mutirao.minute_pace") == [(1,)]
+    assert await stage.rows("select count(*) from mutirao.minute_pace where task = %s", go) == [(1,)]
 
 
 def test_times_are_counted_by_how_long_they_are() -> None:

@@ -69,7 +69,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "Backlog": {**_COUNTS, "oldest": 12.5},
     "Health": {"schema": 30, "overdue": {"retry": 2.5}},
     "MinutePace": _PACE,
-    "Queue": {**_COUNTS, "oldest": 12.5, "workers": 2},
+    "Queue": {**_COUNTS, "oldest": 12.5, "workers": 2, "done": 340},
     "ServerFacts": {
         "server": "18.1",
         "database": "mutirao",

@@ -1154,6 +1154,13 @@ COMMENT ON COLUMN mutirao_secret.answer.body IS 'SHA-256 of what was asked.';
 
 COMMENT ON COLUMN mutirao_secret.answer.content IS 'Null: it held a secret that is shown once, or it was erased.';
 
+CREATE SEQUENCE mutirao.trace_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE TABLE mutirao.task_model (
     name text NOT NULL,
     document jsonb NOT NULL,
@@ -1203,6 +1210,8 @@ CREATE TABLE mutirao.minute_pace (
 );
 
 COMMENT ON TABLE mutirao.minute_pace IS 'What workers did in a minute, task by task; kept for a day. What a worker had not handed in when it was killed is in no count, nor is what people did.';
+
+COMMENT ON COLUMN mutirao.minute_pace.task IS '0: all of them together, so that an hour is sixty rows however many tasks there are.';
 
 COMMENT ON COLUMN mutirao.minute_pace.done IS 'Attempts that went well.';
 
@@ -1752,13 +1761,6 @@ ALTER TABLE mutirao.task ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE SEQUENCE mutirao.trace_id
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
 
 ALTER TABLE mutirao.version ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME mutirao.version_id_seq

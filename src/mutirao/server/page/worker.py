@@ -41,7 +41,7 @@ async def workers(request: Request, who: Administrator) -> Response:
     engine = who.engine
     found = await engine.workers()
     queue = await engine.queue()
-    pace = await engine.pace()
+    pace = await engine.pace(by_task=False)
     health = await engine.health()
     reader = Reader.of(request)
     silent = [each for each in found if not each.alive and each.stopped_at is None]
@@ -60,7 +60,6 @@ async def workers(request: Request, who: Administrator) -> Response:
         notices=list(_notices(health)),
         health=health,
         limits=await engine.limits(),
-        paces={(each.flow, each.task): each for each in pace.tasks},
         done=sum(each.done for each in pace.minutes),
         failed=sum(each.failed for each in pace.minutes),
         last=pace.minutes[-2],

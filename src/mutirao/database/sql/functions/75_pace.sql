@@ -10,10 +10,12 @@ begin
   end if;
   insert into mutirao.minute_pace as p (minute, task, done, failed, took)
   with said as (
-    select date_trunc('minute', mutirao.now() - make_interval(secs => s.age)) as minute, s.task, s.time, sum(s.count) as count
-    from unnest(ages, tasks, times, counts) s(age, task, time, count)
-    where s.age between 0 and 3600 and s.time between -1 and 63 and s.count > 0 and exists (select from mutirao.task t where t.id = s.task)
-    group by 1, 2, 3),
+    select x.minute, coalesce(x.task, 0) as task, x.time, sum(x.count) as count
+    from (
+      select date_trunc('minute', mutirao.now() - make_interval(secs => s.age)) as minute, s.task, s.time, s.count
+      from unnest(ages, tasks, times, counts) s(age, task, time, count)
+      where s.age between 0 and 3600 and s.time between -1 and 63 and s.count > 0 and exists (select from mutirao.task t where t.id = s.task)) x
+    group by grouping sets ((x.minute, x.task, x.time), (x.minute, x.time))),
   whole as (
     select s.minute, s.task, coalesce(sum(s.count) filter (where s.time >= 0), 0) as done, coalesce(sum(s.count) filter (where s.time < 0), 0) as failed, max(s.time) as longest
     from said s group by 1, 2)
@@ -51,17 +53,11 @@ end $$;
 create or replace function mutirao.pace_by_minute(period interval default interval '1 hour')
 returns table (minute timestamptz, done bigint, failed bigint, p50 float8, p95 float8)
 language sql stable security definer begin atomic
-  with known as (
-    select p.* from mutirao.minute_pace p where p.minute > date_trunc('minute', mutirao.now()) - period),
-  spread as (
-    select k.minute, u.n, sum(u.count) as count from known k cross join lateral unnest(k.took) with ordinality u(count, n) group by 1, 2),
-  took as (
-    select s.minute, array_agg(s.count::bigint order by s.n) as took from spread s group by 1),
-  counted as (
-    select k.minute, sum(k.done)::bigint as done, sum(k.failed)::bigint as failed from known k group by 1)
-  select m.minute, coalesce(c.done, 0), coalesce(c.failed, 0), mutirao.took_at_most(t.took, 0.5), mutirao.took_at_most(t.took, 0.95)
-  from generate_series(date_trunc('minute', mutirao.now()) - mutirao.check_period(period) + interval '1 minute', mutirao.now(), interval '1 minute') m(minute)
-  left join counted c on c.minute = m.minute left join took t on t.minute = m.minute order by m.minute;
+  select x.minute, coalesce((x.p).done, 0), coalesce((x.p).failed, 0), mutirao.took_at_most((x.p).took, 0.5), mutirao.took_at_most((x.p).took, 0.95)
+  from (  -- each by its key: a join would read a day of all tasks
+    select m.minute, (select p from mutirao.minute_pace p where p.minute = m.minute and p.task = 0) as p
+    from generate_series(date_trunc('minute', mutirao.now()) - mutirao.check_period(period) + interval '1 minute', mutirao.now(), interval '1 minute') m(minute) offset 0) x
+  order by x.minute;
 end;
 comment on function mutirao.pace_by_minute(interval) is
   'Minute by minute, the present one last: attempts of workers that went well, that failed, and the seconds that half of the former, and all but five in a hundred, took at most.';
@@ -70,7 +66,7 @@ create or replace function mutirao.pace_by_task(period interval default interval
 returns table (flow text, task text, done bigint, failed bigint, p50 float8, p95 float8)
 language sql stable security definer begin atomic
   with known as (
-    select p.* from mutirao.minute_pace p where p.minute > date_trunc('minute', mutirao.now()) - mutirao.check_period(period)),
+    select p.* from mutirao.minute_pace p where p.minute > date_trunc('minute', mutirao.now()) - mutirao.check_period(period) and p.task <> 0),
   spread as (
     select k.task, u.n, sum(u.count) as count from known k cross join lateral unnest(k.took) with ordinality u(count, n) group by 1, 2),
   took as (

@@ -10,6 +10,7 @@ create table mutirao.minute_pace (
   primary key (minute, task)
 );
 comment on table mutirao.minute_pace is 'What workers did in a minute, task by task; kept for a day. What a worker had not handed in when it was killed is in no count, nor is what people did.';
+comment on column mutirao.minute_pace.task is '0: all of them together, so that an hour is sixty rows however many tasks there are.';
 comment on column mutirao.minute_pace.done is 'Attempts that went well.';
 comment on column mutirao.minute_pace.failed is 'Attempts that failed, whether or not they are tried again.';
 comment on column mutirao.minute_pace.took is

@@ -42,7 +42,9 @@ select f.name as flow, t.name as task, b.ready, b.running, b.waiting, b.stuck,
   (select count(*) from (
     select w.name from mutirao.worker w where w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds' and w.tasks @> array[b.task]
     union
-    select r.worker from running r where r.task = b.task and r.lease_until > mutirao.now() and r.worker is not null) x)::int as workers
+    select r.worker from running r where r.task = b.task and r.lease_until > mutirao.now() and r.worker is not null) x)::int as workers,
+  (select coalesce(sum((select p.done from mutirao.minute_pace p where p.minute = m.minute and p.task = b.task)), 0)
+    from generate_series(date_trunc('minute', mutirao.now()) - interval '59 minutes', mutirao.now(), interval '1 minute') m(minute))::int as done
 from by_task b join mutirao.task t on t.id = b.task join mutirao.flow f on f.id = t.flow
 where t.id is distinct from f.exception_task
 order by f.name, t.name
