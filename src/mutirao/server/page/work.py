@@ -1,12 +1,11 @@
 """My work: the worklist of whoever reads it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from fastapi import Request, Response
 
-from mutirao.database.item import ALL_ITEMS, ItemCount, ItemFilter, ItemPage
+from mutirao.database.item import ALL_ITEMS, ItemFilter, ItemPage
 from mutirao.errors import RequestError
 from mutirao.model.value import ENCODER
 from mutirao.server.answer import Cursor
@@ -68,10 +67,26 @@ async def following(request: Request, who: SignedIn) -> Response:  # noqa: ARG00
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": target})
 
 
+@router.get("/work/counts")
+async def counts(request: Request, who: SignedIn) -> Response:
+    """How much there is by role and flow, as a part of the page."""
+    try:
+        chosen = wanted(request.query_params.multi_items(), Reader.of(request))
+    except RequestError:  # the page says what is wrong
+        chosen = ALL_ITEMS
+    found = await who.engine.worklists.counts(who.id)
+    return render(
+        request,
+        "work_counts.html",
+        counts=[(each, address(replace(chosen, role=each.role, flow=each.flow))) for each in found],
+        flows=sorted({each.flow for each in found}),
+        is_everything=_is_everything(chosen),
+    )
+
+
 async def _shown(request: Request, who: Who, listed: Listed) -> Response:
     chosen, page, wrong = listed.chosen, listed.page, listed.wrong
     is_part = request.headers.get("hx-request") == "true"
-    counts = await who.engine.worklists.counts(who.id)
     response = render(
         request,
         "work.html",
@@ -79,13 +94,11 @@ async def _shown(request: Request, who: Who, listed: Listed) -> Response:
         chosen=chosen,
         wrong=wrong,
         page=page,
-        counts=[(each, address(_narrowed(chosen, each))) for each in counts],
-        flows=_names((each.flow for each in counts), chosen.flow),
-        roles=_names((each.role for each in counts), chosen.role),
+        roles=sorted({*who.identity.roles, *([chosen.role] if chosen.role else [])}),
         kept=[(each, address(each.filter)) for each in await who.engine.worklists.filters(who.id)],
         place=ENCODER.encode({"cursor": listed.cursor} if listed.cursor else {}).decode(),
         everything=address(ALL_ITEMS),
-        is_everything=replace(chosen, sort="arrival", descending=False) == ALL_ITEMS,
+        is_everything=_is_everything(chosen),
         document=ENCODER.encode(chosen.document()).decode(),
         next_body=taking(chosen),
         sorts=SORTS,
@@ -98,10 +111,6 @@ async def _shown(request: Request, who: Who, listed: Listed) -> Response:
     return response
 
 
-def _narrowed(chosen: ItemFilter, count: ItemCount) -> ItemFilter:
-    return replace(chosen, role=count.role, flow=count.flow)
-
-
-def _names(found: Iterable[str], chosen: str | None) -> list[str]:
-    """What can be chosen; and what is, though there is none of it at present."""
-    return sorted({*found, *([chosen] if chosen else [])})
+def _is_everything(chosen: ItemFilter) -> bool:
+    """In whatever order."""
+    return replace(chosen, sort="arrival", descending=False) == ALL_ITEMS
