@@ -1,7 +1,7 @@
 """Refusals as HTTP answers: RFC 9457 `application/problem+json`, with the stable code. Never a traceback."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -158,13 +158,15 @@ def _http(request: Request, error: HTTPException) -> Response:
     return problem(refused, headers=dict(error.headers or {}))
 
 
-def tell_problems(app: FastAPI, missing: Callable[[Request], Response]) -> None:
+def tell_problems(app: FastAPI, missing: Callable[[Request], Awaitable[Response]]) -> None:
     """`missing` is the page for whoever comes by a browser to where there is nothing."""
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
-        return missing(request) if wants_page and error.status_code == HTTPStatus.NOT_FOUND else _http(request, error)
+        if wants_page and error.status_code == HTTPStatus.NOT_FOUND:
+            return await missing(request)
+        return _http(request, error)
 
     app.add_exception_handler(MutiraoError, _refusal)
     app.add_exception_handler(RequestValidationError, _wrong_fields)

@@ -1,6 +1,7 @@
 """What all pages have around them; how one is answered, refused, or sent to sign in first."""
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -22,7 +23,7 @@ from mutirao.server.page.reader import THEMES, Reader
 from mutirao.server.page.saying import SAID
 from mutirao.server.problem import refusal_status, unforeseen
 from mutirao.server.routing import Handler, bounded
-from mutirao.server.who import Who
+from mutirao.server.who import Who, who_asks
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class Place:
 
 
 PLACES = (
+    Place("/", marked("Overview"), "first"),
     Place("/work", marked("My work"), "work", badge="work"),
     Place("/flows", marked("Flows"), "flow"),
     Place("/schedules", marked("Schedules"), "clock", for_administrators=True),
@@ -142,7 +144,9 @@ def _failed(request: Request) -> Response:
     return render(request, "refused.html", status=HTTPStatus.INTERNAL_SERVER_ERROR, refusal=found)
 
 
-def missing(request: Request) -> Response:
+async def missing(request: Request) -> Response:
     """For an address where there is nothing, when a browser asks."""
+    with suppress(MutiraoError):  # whoever is signed in finds the way from here
+        await who_asks(request)
     found = RequestError("unknown_path", f"there is nothing at {request.url.path[:300]}")
     return render(request, "refused.html", status=HTTPStatus.NOT_FOUND, refusal=found)
