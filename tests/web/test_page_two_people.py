@@ -72,7 +72,7 @@ async def test_an_item_that_is_taken_from_somebody_leaves_them_what_they_wrote(p
     await in_charge.get_by_role("dialog").get_by_role("button", name="Give back").click()
     await expect(page.get_by_text("It was taken from you")).to_be_visible()
     await expect(page.get_by_label("Remarks")).to_have_value("an hour of work")
-    await in_charge.keyboard.press("t")
+    await in_charge.locator("#take").click()
     await expect(page.get_by_text("clerk_1 has taken this item.")).to_be_visible()
     await page.get_by_role("button", name="Finish").click()
     await expect(page.locator("#finish").get_by_role("alert")).to_contain_text("This item is with somebody else now.")
