@@ -20,6 +20,12 @@ async def done(dialog: Locator, button: str) -> None:
     await expect(dialog).to_be_hidden()
 
 
+async def is_new(place: Place, page: Page, instance: int) -> None:
+    """The page shows the newest revision: what was read while something happened may name the one before it."""
+    seen = await place.engine.seen_by(await place.engine.persons.number("boss")).instance(instance)
+    await expect(page.locator("#cancel form")).to_have_attribute("data-revision", str(seen.revision))
+
+
 async def test_an_instance_is_suspended_resumed_and_cancelled_with_a_reason(place: Place) -> None:
     well, _ = await trips(place)
     page = await place.visit("clerk_1", f"/instances/{well}")
@@ -62,9 +68,7 @@ async def test_a_failed_job_is_tried_again_or_skipped_with_what_it_should_have_w
     await expect(page.locator('[data-node="book_hotel"]')).to_have_attribute("data-state", "ready")
     await fail(place, "book_hotel", "still no answer")
     await expect(page.locator(".error")).to_have_text("still no answer")
-    # What was read while that happened may name the revision before it: whoever is so quick is refused, and looks again.
-    seen = await place.engine.seen_by(await place.engine.persons.number("clerk_1")).instance(ill)
-    await expect(page.locator("#repair form")).to_have_attribute("data-revision", str(seen.revision))
+    await is_new(place, page, ill)
     dialog = await opened(page, "Skip it", "Skip book_hotel?")
     await dialog.get_by_label("Hotel").fill("Boa Vista")
     await done(dialog, "Skip it")
@@ -87,6 +91,7 @@ async def test_tasks_are_started_by_hand_gone_back_to_and_rolled_back(place: Pla
     await expect(page.locator('[data-node="approve"]')).to_have_attribute("data-state", "ready")
     await finish(place, well, "approve", approved=True)
     await expect(page.locator('[data-node="approve"]')).to_have_attribute("data-state", "succeeded")
+    await is_new(place, page, well)
     dialog = await opened(page, "Roll back", "Roll this instance back?")
     await expect(dialog.get_by_label("How far")).to_contain_text("Back to approve, and it goes on from there")
     await done(dialog, "Roll it back")
@@ -105,11 +110,13 @@ async def test_the_second_of_two_operators_is_told_what_the_first_one_changed(pl
     await expect(dialog.get_by_role("alert")).to_contain_text("Somebody else changed this meanwhile.")
     assert (await place.engine.instance(well)).is_open
     await dialog.get_by_role("button", name="Leave it").click()
+    await is_new(place, boss, well)
     await mine.reload()
     handing = await opened(mine, "Hand over", "Hand it over")
     await handing.get_by_label("To", exact=False).first.fill("clerk_2")
     await done(handing, "Hand it over")
     await expect(mine.locator("#facts")).to_contain_text("clerk_2")
     await expect(mine.locator(".acts")).to_have_count(0)
+    await is_new(place, boss, well)
     await done(await opened(boss, "Cancel it", "Cancel this instance?"), "Cancel it")
     await expect(mine.locator("h1 .status")).to_have_text("cancelled")

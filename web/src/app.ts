@@ -13,6 +13,7 @@ import "./drag";
 import "./file";
 import "./first";
 import "./gather";
+import "./instance";
 import "./key";
 import "./live";
 import "./menu";
