@@ -118,7 +118,9 @@ async def test_workers_that_fell_silent_what_is_late_and_limits_are_told(place: 
     page = await place.visit("boss", "/workers", color_scheme="dark")
     await expect(page.locator("#gone")).to_contain_text("bob")
     await expect(page.locator("#gone")).to_contain_text("silent")
-    await expect(page.locator("#orphan-parcel-weigh")).to_contain_text("It was last done by bob (host-7), 3 min. ago.")
+    await expect(page.locator("#orphan-parcel-weigh")).to_contain_text(
+        re.compile(r"It was last done by bob \(host-7\), 3 min")
+    )
     late = page.locator("#notice-lease")
     await expect(late).to_contain_text(re.compile(r"should have been taken over 2(\.\d)? min ago"))
     await expect(late.locator("code")).to_have_text("mutirao clock")
