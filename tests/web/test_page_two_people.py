@@ -81,6 +81,7 @@ async def test_an_item_that_is_taken_from_somebody_leaves_them_what_they_wrote(p
     await expect(in_charge.locator("#late")).to_contain_text("an hour of work")
     await in_charge.get_by_label("Granted").select_option("yes")
     await in_charge.keyboard.press("Control+Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Nothing to do here any more")
     await expect(page.get_by_text("What you have written is still here.")).to_be_visible()
     await expect(page.get_by_label("Remarks")).to_have_value("an hour of work")
     state = (await (await place.site.client("clerk_1")).instances.get(instance)).state
