@@ -4,22 +4,17 @@
 // six for one server, and a person may have more tabs than that.
 
 const PATH = document.body.dataset["events"];
-const AT_MOST_EVERY = 700;
+const GATHERED_FOR = 200; // milliseconds: what moves together is read together
 
 let stream: EventSource | undefined;
-let isFirst = true;
 let timer: number | undefined;
 const pending = new Set<string>();
 
 function hear(event: MessageEvent<string>): void {
   const { reread } = JSON.parse(event.data) as { reread: string[] };
-  // The page was made a moment ago: the first hint, which says everything, tells nothing new.
-  if (isFirst) {
-    isFirst = false;
-    return;
-  }
+  // The first hint says everything: what has changed since the page was made, before anybody listened, is not missed.
   for (const what of reread) pending.add(what.split("/")[0] ?? what);
-  timer ??= window.setTimeout(pass, pending.size ? AT_MOST_EVERY / 4 : AT_MOST_EVERY);
+  timer ??= window.setTimeout(pass, GATHERED_FOR);
 }
 
 function pass(): void {
@@ -38,7 +33,7 @@ export function rereadAll(): void {
 }
 
 function listen(): void {
-  if (!PATH || stream) return;
+  if (!PATH || stream || document.hidden) return;
   stream = new EventSource(PATH);
   stream.addEventListener("hint", hear as EventListener);
   stream.addEventListener("open", () => document.body.classList.remove("is-away"));
@@ -52,7 +47,7 @@ function rest(): void {
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) rest();
-  else listen();
+  listen();
 });
 window.addEventListener("pagehide", rest);
-if (!document.hidden) listen();
+window.addEventListener("pageshow", listen); // also for whoever comes back to it
