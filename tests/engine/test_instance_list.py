@@ -80,7 +80,12 @@ async def test_whoever_asks_for_theirs_is_told_of_no_others(desk: Desk) -> None:
         desk.administrator, Creation(flow="letter", key="k-2", in_charge="clerk_1", state={"topic": "tea"})
     )
     assert await found(desk) == [others, mine]
-    everything = ({}, {"text": "k-"}, {"flow": "letter", "attribute": "topic", "value": "tea"}, {"status": "open"})
+    everything: tuple[dict[str, Any], ...] = (
+        {},
+        {"text": "k-"},
+        {"flow": "letter", "attribute": "topic", "value": "tea"},
+        {"status": "open"},
+    )
     for wanted in everything:
         assert await found(desk, actor=desk.manager, **wanted) == [mine]
         assert await found(desk, actor=desk.clerks[1], **wanted) == []

@@ -12,7 +12,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    async_playwright,
+)
 from served import PASSWORD
 from site_kit import Site, serving
 
@@ -24,7 +31,7 @@ __all__ = ["Place", "a_place", "accessible", "chromium"]
 
 AXE = (Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js").read_text("utf-8")
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=360, height=740)
 _CHROMIUM = ("--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb")
 
 
@@ -38,6 +45,7 @@ class Place:
         self._browser = browser
         self._stack = stack
         self._contexts: dict[str, BrowserContext] = {}
+        self._known: set[str] = set()
         self.complaints: list[str] = []
         """What browsers have said against our pages: mistakes in scripts, and what the Content-Security-Policy forbids."""
 
@@ -54,16 +62,24 @@ class Place:
         if name not in self._contexts:
             wanted = {"viewport": WIDE, "locale": "en-GB", "timezone_id": "America/Recife", **options}
             context = await self._browser.new_context(base_url=self.url, **wanted)
-            zone = {"name": "mutirao_zone", "value": quote(wanted["timezone_id"], safe=""), "url": self.url}
-            await context.add_cookies([zone])  # it has been here before: the first page is not read twice
+            zone = quote(wanted["timezone_id"], safe="")
+            await context.add_cookies(
+                [{"name": "mutirao_zone", "value": zone, "url": self.url}]
+            )  # it has been here before: the first page is not read twice
             context.set_default_timeout(10_000)
             self._stack.push_async_callback(context.close)
             if person is not None:
-                await set_password(self.engine, None, person, PASSWORD)
+                await self._give_password(person)
                 answer = await context.request.post("/api/session", data={"name": person, "password": PASSWORD})
                 assert answer.ok, await answer.text()
             self._contexts[name] = context
         return self._contexts[name]
+
+    async def _give_password(self, person: str) -> None:
+        """Once: a new one would end the sessions of their other browsers."""
+        if person not in self._known:
+            self._known.add(person)
+            await set_password(self.engine, None, person, PASSWORD)
 
     async def advance(self, by: timedelta) -> None:
         """Move the engine's clock, and that of the pages."""

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from texts import in_code, translated, unused, wanting
+from texts import forms, in_code, translated, unused, wanting
 
 from mutirao.server.page.catalogue import ENGLISH, LANGUAGES, best_of, customs_of
 
@@ -24,8 +24,8 @@ def test_nothing_is_translated_that_nobody_shows(language: str) -> None:
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_translation_has_the_gaps_of_its_text(language: str) -> None:
     for message in translated(language):
-        texts = [message.id] if isinstance(message.id, str) else list(message.id)
-        said = [message.string] if isinstance(message.string, str) else list(message.string)
+        texts = forms(message.id)
+        said = forms(message.string)
         for text in said if message.id else ():
             # One form of a plural may leave out its number: "one comment".
             assert set(_GAP.findall(text)) in [set(_GAP.findall(each)) for each in texts], message.id

@@ -2,7 +2,7 @@
 
 import pytest
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -61,7 +61,7 @@ async def test_a_new_version_begins_with_the_text_of_the_newest_and_may_come_fro
     text = page.get_by_label("The flow, in the process language")
     await expect(text).to_have_value(await _pdl(place))
     longer = (await _pdl(place)).replace("  STRING answer;", "STRING answer; STRING note;")
-    chosen = {"name": "request.pdl", "mimeType": "text/plain", "buffer": longer.encode()}
+    chosen = FilePayload(name="request.pdl", mimeType="text/plain", buffer=longer.encode())
     await page.get_by_label("choose one").set_input_files(chosen)
     await expect(text).to_have_value(longer)
     await page.get_by_role("button", name="Lay out").click()

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
@@ -57,7 +58,7 @@ def wanting(language: str) -> Iterator[str]:
     known = translated(language)
     for message in in_code():
         said = known.get(message.id) if message.id else None
-        if message.id and (said is None or said.fuzzy or not all(_forms(said.string))):
+        if message.id and (said is None or said.fuzzy or not all(forms(said.string))):
             yield str(message.id)
 
 
@@ -67,8 +68,9 @@ def unused(language: str) -> Iterator[str]:
     yield from (str(message.id) for message in translated(language) if message.id and texts.get(message.id) is None)
 
 
-def _forms(text: object) -> tuple[str, ...]:
-    return (text,) if isinstance(text, str) else tuple(text)  # type: ignore[arg-type] # plural forms
+def forms(text: Any) -> tuple[str, ...]:
+    """Of one text; or of a singular and its plurals."""
+    return (text,) if isinstance(text, str) else tuple(text)
 
 
 def bring() -> None:
