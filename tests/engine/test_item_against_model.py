@@ -210,6 +210,7 @@ class Items(RuleBasedStateMachine):
             }
             assert shown == expected, name
             counted = self.one("select coalesce(sum(ready + running), 0) from mutirao.worklist_counts(%s)", number)
+            assert self.one("select size from mutirao.worklist_size(%s, 2)", number) == min(2, counted)
             assert counted == len(found)
 
     @rule(person=persons, number=numbers)

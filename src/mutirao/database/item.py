@@ -104,6 +104,14 @@ class ItemCount:
 
 
 @dataclass(frozen=True, slots=True)
+class WorklistSize:
+    """How many items a person may do or holds, and how many of these are overdue: None where enough were counted before."""
+
+    size: int
+    overdue: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """An attribute that an item writes."""
 

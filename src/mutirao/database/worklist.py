@@ -25,6 +25,7 @@ from mutirao.database.item import (
     SavedFilter,
     StoryRow,
     Taken,
+    WorklistSize,
 )
 from mutirao.database.person import Persons, checked_text
 from mutirao.database.query import run_queries
@@ -67,6 +68,11 @@ class Worklists(Face):
     async def counts(self, actor: int) -> list[ItemCount]:
         """How many there are, by role and flow."""
         return await self._rows(ItemCount, "worklist_counts", [actor])
+
+    async def size(self, actor: int, *, enough: int = 1000) -> WorklistSize:
+        """How many there are; where there are enough, no more are counted."""
+        [found] = await self._rows(WorklistSize, "worklist_size", [actor, enough])
+        return found
 
     async def show(self, actor: int, job: int) -> ItemView:
         """One item in full."""

@@ -11,7 +11,6 @@ router = pages()
 
 @router.get("/badges")
 async def badges(who: SignedIn) -> Response:
-    counts = await who.engine.worklists.counts(who.id)
-    work = sum(each.ready + each.running for each in counts)
+    work = (await who.engine.worklists.size(who.id)).size
     messages = await who.engine.messages.unread(who.id)
     return answer({"work": work, "messages": messages, "exceptions": await who.sight.exception_count()})

@@ -21,6 +21,7 @@ SEEN = "mutirao_first"
 """The cookie of whoever does not want to see the first steps any more."""
 
 _FEW = 5
+_ENOUGH = 1000
 _OF_THE_EXAMPLE = 40
 
 
@@ -46,10 +47,11 @@ async def first(request: Request, who: SignedIn) -> Response:
 async def _own(who: Who) -> dict[str, Any]:
     """What is the reader's own."""
     engine = who.engine
-    counts = await engine.worklists.counts(who.id)
+    found = await engine.worklists.size(who.id, enough=_ENOUGH)
     return {
-        "to_do": sum(each.ready + each.running for each in counts),
-        "overdue": sum(each.overdue for each in counts),
+        "to_do": found.size,
+        "is_more": found.size == _ENOUGH,
+        "overdue": found.overdue,
         "items": (await engine.worklists.page(who.id, ItemFilter(sort="deadline"), limit=_FEW)).items,
         "unread": await engine.messages.unread(who.id),
         "messages": await engine.messages.page(who.id, unread=True, limit=3),

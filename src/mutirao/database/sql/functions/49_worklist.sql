@@ -170,6 +170,18 @@ end $$;
 comment on function mutirao.worklist(int, jsonb, text, int) is
   'A page of the items that a person may do or holds. filter: {sort, descending, status, flow, task, role, instance, priority, due_before, overdue, text, attributes}; after: the cursor of the last item of the page before.';
 
+-- $1 is the time, $3 the persons for whom one stands, $4 how many of each kind are enough.
+create or replace function mutirao.own_items_sql(persons int[], enough text default '') returns text
+language sql stable
+return format('
+  (select j.id, j.role, j.flow, j.status, j.finish_by from (select m.role, array_agg(m.person) as persons from mutirao.member m where m.person = any ($3) group by m.role) m
+    join mutirao.job j on j.role = m.role where j.role is not null and j.offered_to is null and j.status = ''ready''%1$s %4$s)
+  union (select j.id, j.role, j.flow, j.status, j.finish_by from unnest($3) p(id) join mutirao.job j on j.offered_to = p.id where j.offered_to is not null and j.status = ''ready''%2$s %4$s)
+  union (select j.id, j.role, j.flow, j.status, j.finish_by from mutirao.invited v join mutirao.job j on j.id = v.job where v.person = any ($3) and j.role is not null and j.status = ''ready''%3$s %4$s)
+  union (select j.id, j.role, j.flow, j.status, j.finish_by from mutirao.job j where j.person = any ($3) and j.person is not null and j.role is not null and j.status = ''running'' %4$s)',
+  mutirao.barred_sql(persons, 'm.persons'), mutirao.barred_sql(persons, 'array[p.id]'), mutirao.barred_sql(persons, 'array[v.person]'), enough);
+comment on function mutirao.own_items_sql(int[], text) is 'The query for the items that these persons may do or hold, in no order.';
+
 create or replace function mutirao.worklist_counts(actor int) returns table (role text, flow text, ready bigint, running bigint, overdue bigint)
 language plpgsql stable security definer set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
@@ -178,17 +190,22 @@ declare
 begin
   return query execute format('
     select o.name, f.name, count(*) filter (where q.status = ''ready''), count(*) filter (where q.status = ''running''), count(*) filter (where q.finish_by < $1)
-    from (
-      select j.id, j.role, j.flow, j.status, j.finish_by from (select m.role, array_agg(m.person) as persons from mutirao.member m where m.person = any ($3) group by m.role) m
-      join mutirao.job j on j.role = m.role where j.role is not null and j.offered_to is null and j.status = ''ready''%s
-      union select j.id, j.role, j.flow, j.status, j.finish_by from unnest($3) p(id) join mutirao.job j on j.offered_to = p.id where j.offered_to is not null and j.status = ''ready''%s
-      union select j.id, j.role, j.flow, j.status, j.finish_by from mutirao.invited v join mutirao.job j on j.id = v.job where v.person = any ($3) and j.role is not null and j.status = ''ready''%s
-      union select j.id, j.role, j.flow, j.status, j.finish_by from mutirao.job j where j.person = any ($3) and j.person is not null and j.role is not null and j.status = ''running'') q
-    join mutirao.role o on o.id = q.role join mutirao.flow f on f.id = q.flow
-    group by o.name, f.name order by o.name, f.name', mutirao.barred_sql(persons, 'm.persons'), mutirao.barred_sql(persons, 'array[p.id]'), mutirao.barred_sql(persons, 'array[v.person]'))
+    from (%s) q join mutirao.role o on o.id = q.role join mutirao.flow f on f.id = q.flow
+    group by o.name, f.name order by o.name, f.name', mutirao.own_items_sql(persons))
     using mutirao.now(), p.id, persons;
 end $$;
 comment on function mutirao.worklist_counts(int) is 'How many items a person may do, holds, and has let pass their deadline, by role and flow.';
+
+create or replace function mutirao.worklist_size(actor int, enough int, out size bigint, out overdue bigint)
+language plpgsql stable security definer set jit = off set plan_cache_mode = force_generic_plan as $$
+declare
+  p mutirao.person := mutirao.actor(actor);
+  persons int[] := mutirao.stands_for(p.id);
+begin
+  execute format('select least(count(*), $4), case when count(*) < $4 then count(*) filter (where q.finish_by < $1) end from (%s) q', mutirao.own_items_sql(persons, 'limit $4'))
+  into size, overdue using mutirao.now(), p.id, persons, enough;
+end $$;
+comment on function mutirao.worklist_size(int, int) is 'How many items a person may do or holds, and how many of these are overdue; where there are enough, no more are counted, and overdue is null.';
 
 ------------------------------------------------------------------------------------------------------------- the next one
 

@@ -16,7 +16,7 @@ insert into mutirao.callable (function, level) values
   ('value_as', 'read'),
   ('flow_number', 'read'), ('searched', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
   ('create_instance', 'work'), ('steer_instance', 'work'), ('steer_job', 'work'), ('hand_over', 'work'),
-  ('worklist', 'read'), ('worklist_counts', 'read'), ('item_view', 'read'), ('comments', 'read'), ('attachments', 'read'), ('filters', 'read'),
+  ('worklist', 'read'), ('worklist_counts', 'read'), ('worklist_size', 'read'), ('item_view', 'read'), ('comments', 'read'), ('attachments', 'read'), ('filters', 'read'),
   ('claim_next', 'work'), ('move_item', 'work'), ('exchange_items', 'work'), ('add_comment', 'work'), ('remove_comment', 'work'),
   ('charged_instances', 'read'), ('save_filter', 'work'), ('rename_filter', 'work'), ('drop_filter', 'work'),
   ('select_item', 'work'), ('return_item', 'work'), ('finish_item', 'work'), ('delegate_item', 'work'), ('insert_item', 'work'), ('remove_item', 'work'),

@@ -3,6 +3,9 @@
 -- worklist: a page of the items that a person may do or holds
 select (item).*, cursor from mutirao.worklist(%s, %s::jsonb, %s, %s)
 
+-- worklist_size: how many there are, up to so many
+select size, overdue from mutirao.worklist_size(%s, %s)
+
 -- worklist_counts: how many there are, by role and flow
 select role, flow, ready, running, overdue from mutirao.worklist_counts(%s)
 
