@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
@@ -61,7 +61,7 @@ class Reader:
 
     def moment(self, at: datetime | None) -> str:
         """The full time, in their zone."""
-        return "" if at is None else format_datetime(at, "medium", tzinfo=self.zone, locale=self.locale)
+        return "" if at is None else _moment(at, self.zone, str(self.locale))
 
     def ago(self, at: datetime | None) -> str:
         """How long ago, or in how long."""
@@ -116,6 +116,12 @@ class Reader:
         if isinstance(value, str) and kind == "date":
             return self.value(date.fromisoformat(value))
         return self.value(value)
+
+
+# Writing a time takes twenty times as long as finding it again, and live pages are read with mostly the same ones.
+@lru_cache(8192)
+def _moment(at: datetime, zone: ZoneInfo, locale: str) -> str:
+    return format_datetime(at, "medium", tzinfo=zone, locale=locale)
 
 
 def _zone(name: str) -> ZoneInfo | None:
