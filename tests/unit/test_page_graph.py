@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mutirao.model import Attribute, Definition, Offer, Recovery, Task, Term
-from mutirao.server.page.edge import Edge, edges
-from mutirao.server.page.graph import drawing
+from mutirao.server.page.edge import Edge, edges, start_id
+from mutirao.server.page.graph import breadth, drawing
 from mutirao.server.page.reader import Reader
 
 READER = Reader("en", ZoneInfo("UTC"), "system", True, datetime(2026, 1, 1, tzinfo=UTC))
@@ -177,3 +177,10 @@ def test_no_edge_leads_to_what_is_not_there() -> None:
     picture = drawing(definition, READER)
     known = {each["id"] for each in picture["nodes"]}
     assert all({each["from"], each["to"]} <= known for each in picture["edges"])
+
+
+def test_a_page_knows_how_many_tasks_stand_side_by_side() -> None:
+    links = [("start", each) for each in "abc"] + [(each, "d") for each in "abc"] + [("d", "a"), ("d", "end")]
+    found = [Edge(start_id() if source == "start" else source, target, "depends") for source, target in links]
+    assert breadth(found) == 3
+    assert breadth([]) == 1

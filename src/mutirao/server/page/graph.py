@@ -3,7 +3,8 @@
 {"nodes": [{"id", "label", "kind", "marks", "notes", "href"}], "edges": [{"from", "to", "kind", "label"}], "words": {…}}
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mutirao.model import AllOf, AnyOf, Definition, Dependency, Limit, Recovery, Task, Term
@@ -61,7 +62,21 @@ def drawing(definition: Definition, reader: Reader, *, href: str = "#task-") -> 
         "kinds": {kind: reader.say(word) for kind, word in KINDS.items() if kind in kinds},
         "marks": {mark: reader.say(word) for mark, word in MARKS.items() if mark in marks},
         "words": {state: reader.say(word) for state, word in STATES.items()},
+        "breadth": breadth(found),
     }
+
+
+def breadth(found: Sequence[Edge]) -> int:
+    """How many tasks stand side by side at most: by it a page keeps room before the picture is drawn."""
+    following: defaultdict[str, set[str]] = defaultdict(set)
+    for edge in found:
+        following[edge.source].add(edge.target)
+    layer, seen, widest = {start_id()}, {start_id()}, 1
+    while layer:
+        widest = max(widest, len(layer))
+        layer = {target for source in layer for target in following[source]} - seen
+        seen |= layer
+    return widest
 
 
 def kind_of(task: Task) -> str:
