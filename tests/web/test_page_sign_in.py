@@ -27,7 +27,14 @@ async def test_whoever_is_not_signed_in_signs_in_and_comes_to_where_they_wanted(
 
 
 async def test_signing_in_leads_to_no_other_site(place: Place) -> None:
-    for elsewhere in ("//example.org", "https://example.org", "/\\example.org", "javascript:alert(1)"):
+    for elsewhere in (
+        "//example.org",
+        "https://example.org",
+        "/\\example.org",
+        "/%09/example.org",
+        "/%0a/example.org",
+        "javascript:alert(1)",
+    ):
         page = await place.visit(None, f"/sign-in?next={elsewhere}")
         assert await page.locator("form").get_attribute("data-then") == "/"
 

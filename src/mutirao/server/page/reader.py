@@ -121,7 +121,10 @@ class Reader:
 # Writing a time takes twenty times as long as finding it again, and live pages are read with mostly the same ones.
 @lru_cache(8192)
 def _moment(at: datetime, zone: ZoneInfo, locale: str) -> str:
-    return format_datetime(at, "medium", tzinfo=zone, locale=locale)
+    try:
+        return format_datetime(at, "medium", tzinfo=zone, locale=locale)
+    except (OverflowError, ValueError):  # in their zone it is after the last year that there is, or before the first
+        return at.isoformat()
 
 
 def _zone(name: str) -> ZoneInfo | None:

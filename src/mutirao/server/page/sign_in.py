@@ -1,5 +1,6 @@
 """Signing in. The form asks `POST /api/session`, as any client does."""
 
+import re
 from typing import Annotated
 
 from fastapi import Query, Request, Response
@@ -10,6 +11,8 @@ from mutirao.server.page.shell import pages, render
 router = pages()
 
 _FIRST = "/"
+# Browsers read a backslash as a slash, and pass over tabs and newlines: "/", a tab and "/example.org" is another site.
+_OURS = re.compile(r"/(?![/\\])[^\\\x00-\x20]*")
 
 
 @router.get("/sign-in")
@@ -19,5 +22,4 @@ async def sign_in(
     following: Annotated[str, Query(alias="next", max_length=2000)] = _FIRST,
 ) -> Response:
     """Afterwards one goes on to where one wanted to go: a page of ours, and nothing else."""
-    is_ours = following.startswith("/") and not following.startswith(("//", "/\\"))
-    return render(request, "sign_in.html", following=following if is_ours else _FIRST)
+    return render(request, "sign_in.html", following=following if _OURS.fullmatch(following) else _FIRST)
