@@ -187,6 +187,32 @@ async def test_parent_and_child_are_shown_to_whoever_may_see_them(site: Site) ->
     assert (seen.parent, list(seen.children)) == (None, [])
 
 
+async def test_of_a_job_that_an_instance_does_its_number_is_told_to_whoever_may_see_it(site: Site) -> None:
+    """A person who may do an item of the order, and has nothing to do with the request that is a part of it."""
+    await site.engine.roles.add(None, "packer")
+    await site.engine.roles.put(None, "packer", ["outsider"])
+    order = Definition(
+        name="order",
+        creator="clerk",
+        attributes=(Attribute("city", "text"), Attribute("answer", "text"), Attribute("box", "text")),
+        tasks=(
+            Task(name="ask", when="answer is null", child="request", outputs=("answer",)),
+            Task(name="pack", when="box is null", offer=Offer(role="packer"), outputs=("box",)),
+        ),
+        final="answer is not null",
+    )
+    await site.engine.apply(order)
+    client, packer = await site.client("clerk_1"), await site.client("outsider")
+    parent = await client.instances.create("order", {"city": "Recife"})
+    async with site.engine.connection() as connection:
+        await connection.execute("select mutirao.turn_clock(duty => 'children')")
+    [child] = (await client.instances.get(parent.id)).children
+    [asking] = [each async for each in client.instances.jobs(parent.id) if each.task == "ask"]
+    assert (asking.child, (await client.jobs.get(asking.id)).child) == (child, child)
+    [seen] = [each async for each in packer.instances.jobs(parent.id) if each.task == "ask"]
+    assert (seen.child, (await packer.jobs.get(asking.id)).child) == (None, None)
+
+
 async def test_one_that_is_being_cancelled_says_so(site: Site) -> None:
     instance, job = await site.item()
     client, other = await site.client("clerk_1"), await site.client("clerk_2")

@@ -118,11 +118,18 @@ class Sight(Face):
 
     async def jobs(self, instance: int, *, after: int = 0, limit: int = 100) -> list[JobRecord]:
         await self._check("check_see", instance)
-        return await self._all.jobs(instance, after=after, limit=limit)
+        return await self._seen_jobs(await self._all.jobs(instance, after=after, limit=limit))
 
     async def job(self, job: int) -> JobRecord:
         await self._check("check_see_job", job)
-        return await self._all.job(job)
+        [found] = await self._seen_jobs([await self._all.job(job)])
+        return found
+
+    async def _seen_jobs(self, jobs: list[JobRecord]) -> list[JobRecord]:
+        """Without the numbers of instances that do them, and are not for this person to see."""
+        children = {each.child for each in jobs if each.child is not None}
+        hidden = children - await self.among(children) if children else ()
+        return [replace(each, child=None) if each.child in hidden else each for each in jobs]
 
     async def exceptions(  # noqa: PLR0913 what makes a kind
         self,
