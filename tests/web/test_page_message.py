@@ -35,6 +35,21 @@ async def test_a_message_arrives_by_itself_and_is_read(place: Place) -> None:
     assert None not in (ended.read_at, started.read_at)
 
 
+async def test_the_counts_are_read_once_for_all_that_moves_together(place: Place) -> None:
+    page = await place.visit("clerk_1", "/messages")
+    await page.route("**/api/events*", lambda route: route.abort())  # no hint comes by chance
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/badges") else None)
+    async with page.expect_response("**/badges"):
+        await page.goto("/work")
+    asked.clear()
+    async with page.expect_response("**/badges"):
+        await page.evaluate(
+            "for (const what of ['worklist', 'messages', 'page']) document.body.dispatchEvent(new Event(`reread-${what}`))"
+        )
+    assert len(asked) == 1
+
+
 async def test_messages_are_filtered_and_told_in_plain_words(place: Place) -> None:
     instance, job = await place.site.item(city="Recife")
     boss, second = await place.site.client("boss"), await place.site.client("clerk_2")
