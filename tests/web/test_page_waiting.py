@@ -140,8 +140,22 @@ async def test_nobody_is_shown_whom_they_may_not_see(place: Place) -> None:
 
 async def test_of_a_circle_others_are_told_without_their_numbers(place: Place) -> None:
     one, two = await in_a_circle(place)
-    for path in ("/waiting", "/exceptions", f"/exceptions/{two}"):
+    for path in ("/waiting", "/exceptions", f"/exceptions/{two}", f"/instances/{two}"):
         page = await place.visit("clerk_1", path)
         await expect(page.get_by_text("another instance").first).to_be_visible()
         assert await page.locator(f"a[href='/instances/{one}']").count() == 0
         assert f"→ {one}" not in await page.locator("main").inner_text()
+    client = await place.site.client("clerk_1")
+    [stuck] = [each async for each in client.exceptions.instances()]
+    [listed] = [each async for each in client.instances.all()]
+    for seen in (stuck, listed, await client.instances.get(two)):
+        [reason] = seen.reasons or ()
+        assert (None in reason["instances"], one in reason["instances"], "error" in reason) == (True, False, False)
+
+
+async def test_of_a_circle_whoever_may_see_the_others_is_told_which_they_are(place: Place) -> None:
+    one, two = await in_a_circle(place)
+    page = await place.visit("boss", f"/instances/{two}")
+    await expect(page.get_by_label("Who waits for whom").get_by_role("link", name=str(one))).to_be_visible()
+    [reason] = (await (await place.site.client("boss")).instances.get(two)).reasons or ()
+    assert set(reason["instances"]) == {one, two}

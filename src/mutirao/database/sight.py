@@ -3,10 +3,10 @@
 Who may see what is decided in sql/functions/38_actor.sql and 52_sight.sql.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mutirao.database.caller import Face
 from mutirao.database.explanation import Why
@@ -19,6 +19,8 @@ from mutirao.model import Definition
 
 if TYPE_CHECKING:
     from mutirao.database.engine import Engine
+
+Found = TypeVar("Found", bound=Instance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Sight(Face):
         found = await self._rows(SeenInstance, "seen_instance", {"actor": self._person, "id": instance})
         if not found:
             raise RequestError("unknown_instance", f"there is no instance {instance}")
-        return found[0]
+        return (await self._seen_reasons(found))[0]
 
     async def among(self, instances: Iterable[int]) -> frozenset[int]:
         """Which of these they may see."""
@@ -83,7 +85,8 @@ class Sight(Face):
         self, wanted: InstanceFilter, *, before: int | None = None, limit: int = 50
     ) -> tuple[list[Instance], int | None]:
         """The same of those that fit, among some thousand; and before which to go on, if there may be more."""
-        return await self._all.find_instances(wanted, actor=self._person, before=before, limit=limit)
+        found, further = await self._all.find_instances(wanted, actor=self._person, before=before, limit=limit)
+        return await self._seen_reasons(found), further
 
     async def flows(self) -> list[SeenFlow]:
         """The flows they may start."""
@@ -147,7 +150,7 @@ class Sight(Face):
         """
         kind = {"flow": flow, "code": code, "task": task, "error": error}
         asked = {"actor": self._person, **kind, "before": before, "limit": limit}
-        return await self._rows(SeenException, "seen_exceptions", asked)
+        return await self._seen_reasons(await self._rows(SeenException, "seen_exceptions", asked))
 
     async def exception_count(self) -> int:
         """How many these are; 1000 stands for as many or more."""
@@ -174,5 +177,25 @@ class Sight(Face):
         persons, roles = row or ([self._person], [])
         return frozenset(persons), frozenset(roles)
 
+    async def _seen_reasons(self, found: list[Found]) -> list[Found]:
+        """Without the numbers of those that wait with them in a circle, and are not for this person to see."""
+        others = {number for each in found for reason in each.reasons or () for number in reason.get("instances") or ()}
+        if not others:
+            return found
+        seen = await self.among(others)
+        return [
+            replace(each, reasons=each.reasons and [_seen_reason(reason, seen) for reason in each.reasons])
+            for each in found
+        ]
+
     async def _check(self, name: str, *values: Any) -> None:
         await self._call(name, self._person, *values)
+
+
+def _seen_reason(reason: dict[str, Any], seen: Collection[int]) -> dict[str, Any]:
+    """None stands for an instance that is not to be seen. The engine's line goes then, too: it names all of them."""
+    numbers = reason.get("instances") or ()
+    if all(each in seen for each in numbers):
+        return reason
+    kept = {name: value for name, value in reason.items() if name != "error"}
+    return kept | {"instances": [each if each in seen else None for each in numbers]}

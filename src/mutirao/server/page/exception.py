@@ -4,7 +4,6 @@ Administrators see what is wrong by kind, and see to all of a kind by a batch; e
 steer, and sees to them one by one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mutirao.database.batch import Batch
 from mutirao.database.exception import ExceptionKind
-from mutirao.database.sight import SeenException, SeenInstance
+from mutirao.database.sight import SeenException
 from mutirao.errors import RequestError
 from mutirao.model import wording
 from mutirao.server.answer import Cursor, Number, decode_cursor, encode_cursor
@@ -126,7 +125,7 @@ async def _instances(request: Request, who: Who, chosen: Kind, cursor: str | Non
         request,
         "exception_list.html",
         chosen=chosen,
-        rows=await _rows(who, reader, found[:_PAGE]),
+        rows=[Row(each, reasons_of(reader, each.reasons), _in_short(reader, each)) for each in found[:_PAGE]],
         kind=kinds[0] if kinds else None,
         fields=await _fields(who, kinds),
         batches=await _batches(who, reader) if who.is_administrator else [],
@@ -134,11 +133,6 @@ async def _instances(request: Request, who: Who, chosen: Kind, cursor: str | Non
         here=chosen.address(**({"cursor": cursor} if cursor else {})),
         following=chosen.address(cursor=encode_cursor(found[_PAGE - 1].id)) if len(found) > _PAGE else None,
     )
-
-
-async def _rows(who: Who, reader: Reader, found: list[SeenException]) -> list[Row]:
-    told = await told_reasons(who, reader, found)
-    return [Row(each, why, _in_short(reader, each)) for each, why in zip(found, told, strict=True)]
 
 
 def _in_short(reader: Reader, instance: SeenException) -> str:
@@ -168,14 +162,6 @@ async def _batches(who: Who, reader: Reader) -> list[Batch]:
     return [each for each in found if each.is_running or (each.ended_at and reader.now - each.ended_at < _TOLD_FOR)]
 
 
-async def told_reasons(who: Who, reader: Reader, instances: Sequence[SeenInstance]) -> list[list[Reason]]:
-    """Why each is an exception, with nothing of instances that are not for the reader to see."""
-    told = [reasons_of(reader, each.reasons) for each in instances]
-    others = {number for reasons in told for reason in reasons for number in reason.circle if number}
-    seen = await who.sight.among(others) if others else frozenset()
-    return [[reason.seen_by_who_sees(seen) for reason in reasons] for reasons in told]
-
-
 def _told(reader: Reader, kind: ExceptionKind) -> ToldKind:
     title, meaning = words(reader, kind.code, kind.task)
     told = kind.task if kind.repair == "retry" or kind.code == "condition_failed" else None
@@ -188,7 +174,7 @@ async def one(request: Request, who: SignedIn, instance: Number) -> Response:
     """Why one instance is an exception, and what can be done about it."""
     reader = Reader.of(request)
     found = await who.sight.instance(instance)
-    [reasons] = await told_reasons(who, reader, [found]) if found.status == EXCEPTION else [[]]
+    reasons = reasons_of(reader, found.reasons) if found.status == EXCEPTION else []
     ways = []
     if reasons and found.may_steer:
         definition = await who.engine.definition(found.flow, found.version)

@@ -51,7 +51,6 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
     seen = await who.sight.instance(instance)
     looked = await _look(who, seen, decode_cursor(cursor, int))
     reader = Reader.of(request)
-    visible = {seen.id, *seen.children, *([seen.parent] if seen.parent else [])}
     acts = acts_of(seen, looked.definition, looked.standings, reader)
     steps = looked.steps[:_STEPS]
     return render(
@@ -64,7 +63,7 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
         standings=looked.standings,
         words=STATES,
         values=shown_state(reader, looked.definition, seen.state, seen.id),
-        reasons=[each.seen_by_who_sees(visible) for each in reasons_of(reader, seen.reasons)],
+        reasons=reasons_of(reader, seen.reasons),
         acts=acts,
         jobs=jobs_of(seen, looked.definition, looked.jobs, reader),
         steps=steps_of(reader, looked.definition, steps),

@@ -1,7 +1,7 @@
 """Why instances are exceptions, in words of the reader's language. The engine's exact line stands beside them."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mutirao.model import wording
@@ -65,12 +65,6 @@ class Reason:
     task: str | None
     job: int | None
     circle: tuple[int | None, ...] = ()
-
-    def seen_by_who_sees(self, instances: Collection[int]) -> "Reason":
-        """The same for somebody who may see these instances: the engine's line names all that are in a circle."""
-        if all(each in instances for each in self.circle):
-            return self
-        return replace(self, line=self.code, circle=tuple(each if each in instances else None for each in self.circle))
 
 
 def reasons_of(reader: Reader, reasons: list[dict[str, Any]] | None) -> list[Reason]:

@@ -10,9 +10,9 @@ from mutirao.database.sight import SeenException
 from mutirao.errors import RequestError
 from mutirao.model import Ordering
 from mutirao.server.need import SignedIn
-from mutirao.server.page.exception import told_reasons
 from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
+from mutirao.server.page.reason import reasons_of
 from mutirao.server.page.shell import pages, render
 from mutirao.server.route.parts import Text
 from mutirao.server.who import Who
@@ -106,8 +106,9 @@ def _lanes(waits: list[Wait]) -> list[Lane]:
 async def _circles(who: Who, reader: Reader) -> list[Circle]:
     """Those that are the reader's to see to; of the others in it, only whom they may see are told."""
     found = await who.sight.exceptions(code="wait_circle", limit=_MOST_CIRCLES)
-    told = zip(found, await told_reasons(who, reader, found), strict=True)
-    return [Circle(each, reason.circle) for each, reasons in told for reason in reasons if reason.circle]
+    return [
+        Circle(each, reason.circle) for each in found for reason in reasons_of(reader, each.reasons) if reason.circle
+    ]
 
 
 async def _orderings(who: Who) -> list[Ordering]:
