@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "/batches/new": ("?kind=cancel&flow=flow_3&all=true", "?kind=cancel&instance={instance}"),
     "/schedules/form": ("?name=schedule_7",),
     "/schedules/times": ("?cron=0+8+*+*+*&zone=UTC",),
-    "/people": ("?text=person_99",),
+    "/people": ("?search=person_99", "?status=here"),
 }  # fmt: skip
 # Whose plain address is none.
 _ONLY_VARIANTS = ("/exceptions/{instance}", "/batches/new")
@@ -157,7 +158,7 @@ async def _drawn(port: int, meter: NoiseMeter) -> Run:
     times = []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         context = await browser.new_context(base_url=f"http://127.0.0.1:{port}")
         await context.request.post("/api/session", data={"name": ADMINISTRATOR, "password": PASSWORD})

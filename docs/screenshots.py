@@ -7,6 +7,7 @@ a line to SHOTS: a test sees to it that every page has one. `python docs/screens
 import asyncio
 import io
 import logging
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -192,7 +193,7 @@ async def main(names: Sequence[str]) -> None:
     logging.disable()  # what goes wrong on the stage is part of the play
     async with async_playwright() as playwright, set_stage() as stage:
         browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--force-color-profile=srgb"]
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--force-color-profile=srgb"]
         )
         await take_all(stage, browser, shots)
         await browser.close()

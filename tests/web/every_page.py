@@ -1,5 +1,6 @@
 """All pages of a site where something of everything is going on: what holds for each of them is asked of each."""
 
+from fastapi.routing import APIRoute
 from page_kit import Place
 
 from mutirao.database.batch import Filter
@@ -53,7 +54,11 @@ async def lively(place: Place) -> dict[str, object]:
     return {"instance": stuck.id, "task": "send", "job": job, "name": "visit", "batch": made.id, **people}
 
 
+def whole_pages(place: Place) -> list[APIRoute]:
+    return [route for route in page_routes(place.site.server.app) if route.path not in _NOT_PAGES]
+
+
 def addresses(place: Place, known: dict[str, object]) -> list[str]:
     """Of every page. One with a name in its address that is not known here is a mistake of `lively`."""
-    paths = [route.path for route in page_routes(place.site.server.app) if "GET" in (route.methods or ())]
-    return [(path + _QUERIES.get(path, "")).format(**known) for path in paths if path not in _NOT_PAGES]
+    paths = [route.path for route in whole_pages(place)]
+    return [(path + _QUERIES.get(path, "")).format(**known) for path in paths]

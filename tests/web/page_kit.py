@@ -4,6 +4,7 @@ Tests of pages run in one event loop for the whole session, since the browser is
 `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
 """
 
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -97,7 +98,7 @@ class Place:
 async def chromium() -> AsyncIterator[Browser]:
     """Debian's, started once."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(_CHROMIUM))
+        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(_CHROMIUM))
         yield browser
         await browser.close()
 

@@ -65,6 +65,7 @@ class Hub:
         self._by_role: defaultdict[int, set[OpenStream]] = defaultdict(set)
         self._rows: dict[int, tuple[int | None, ...]] = {}
         self._latest: int | None = None
+        self._is_told_twice = True
         self._look_again_at = 0.0
 
     async def run(self) -> None:
@@ -153,8 +154,11 @@ class Hub:
         if not hearing or now < self._look_again_at:
             return
         latest = await self._engine.latest_row()
-        if latest == self._latest:
+        is_still = latest == self._latest
+        if is_still and self._is_told_twice:
             return
+        # A row has its number before it is committed: so what has moved is told once more, when it stands still.
+        self._is_told_twice = is_still
         self._latest, self._look_again_at = latest, now + _EVERYTHING_EVERY
         for stream in hearing:
             stream.tell(INSTANCES)
