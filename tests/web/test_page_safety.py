@@ -44,7 +44,7 @@ async def test_reading_pages_changes_nothing(place: Place) -> None:
 SEEN = {
     "outsider": set[str](),
     "clerk_2": {"/items/{job}"},  # it is for all clerks
-    "clerk_1": {"/items/{job}", "/instances/{instance}", "/exceptions/{instance}"},
+    "clerk_1": {"/items/{job}", "/instances/{instance}", "/exceptions", "/exceptions/{instance}"},
 }
 """Who finds the secret where."""
 
