@@ -4,7 +4,7 @@ import pytest
 from attention_kit import clock
 from driver import Engine as Driver
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from mutirao.model import Attribute, Definition, Task
 
@@ -38,6 +38,12 @@ async def failed(place: Place, *errors: str, city: str = "Recife") -> list[int]:
             found.append((await client.instances.create("order", {"city": city})).id)
             await driver.fail_for_good(await driver.take("order", "charge_card"), error)
     return found
+
+
+async def lose_the_answer(route: Route) -> None:
+    """It is done, and whoever asked for it cannot know."""
+    await route.fetch()
+    await route.abort()
 
 
 async def test_a_failed_task_is_tried_again_in_place_and_the_badge_follows(place: Place) -> None:
@@ -122,8 +128,12 @@ async def test_all_of_a_kind_are_tried_again_by_a_batch(place: Place) -> None:
     await expect(dialog).to_contain_text("Instances that this is done to: 3")
     await accessible(page)
     await dialog.get_by_label("Why").fill("the bank is back")
+    await page.route("**/api/batches", lose_the_answer, times=1)
+    await dialog.get_by_role("button", name="Try all 3 again").click()
+    await expect(dialog.get_by_role("alert")).to_be_visible()
     await dialog.get_by_role("button", name="Try all 3 again").click()
     await expect(page.get_by_role("region", name="Under way")).to_contain_text("0 done of 3")
+    await expect(page.get_by_role("progressbar")).to_have_count(1)
     async with clock(place):
         await expect(page.get_by_role("region", name="Under way")).to_contain_text("3 done of 3")
     await expect(kind).to_be_hidden()
