@@ -15,6 +15,7 @@ from site_kit import Site
 
 from mutirao.cli.firm import RepairExample, move_in
 from mutirao.cli.staff import MOST_OPEN, Callers
+from mutirao.model import Attribute, Definition, Task
 from mutirao.server.page.first_step import EXAMPLE
 from mutirao.testing.database import TestServer
 
@@ -122,6 +123,17 @@ async def test_what_was_tried_is_ticked(bare: Place) -> None:
     await expect(page.locator("[data-thing=instance]").get_by_text("done")).to_be_visible()
     steps = page.get_by_role("list", name="The example now")
     await expect(steps.get_by_role("listitem").first).to_have_text("5 The office plans")
+
+
+async def test_a_flow_of_somebody_else_with_the_examples_name_is_shown_as_well(bare: Place) -> None:
+    names = ("visit_on", "parts", "hours", "price", "bill")
+    attributes = tuple(Attribute(each, "text") for each in names)
+    bill = Task(name="write_bill", when="bill is null", outputs=("bill",))
+    await bare.engine.apply(Definition(name=EXAMPLE, attributes=attributes, tasks=(bill,), final="bill is not null"))
+    await bare.engine.start_named(EXAMPLE, [dict.fromkeys(names[:4], "much")])
+    page = await bare.visit("boss", "/")
+    steps = page.get_by_role("list", name="The example now")
+    await expect(steps.get_by_role("listitem").last).to_have_text("1 A program bills")
 
 
 async def test_the_example_stays_out_where_others_live(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from mutirao.database.record import Instance
@@ -32,5 +33,7 @@ def _step(state: Mapping[str, Any]) -> str:
         return "fetch_parts"
     if state.get("hours") is None:
         return "visit"
-    is_dear = (state.get("price") or 0) > _DEAR
+    price = state.get("price")
+    # A flow of this name may be somebody else's, with another price.
+    is_dear = isinstance(price, int | float | Decimal) and price > _DEAR
     return "approve" if is_dear and state.get("approved") is None else "write_bill"
