@@ -39,6 +39,9 @@ async def test_a_schedule_is_made_changed_paused_and_removed(place: Place) -> No
     await page.get_by_label("Cron pattern").fill("0 8 * *")
     await expect(times).to_contain_text("has 4 fields; it needs five")
     await accessible(page)
+    await page.get_by_label("Cron pattern").fill("99 99 * * *")
+    await expect(times.locator(".problem")).to_contain_text("99")
+    await expect(times).not_to_contain_text("every day")
     await page.get_by_label("Cron pattern").fill("30 7 * * *")
     await expect(times).to_contain_text("every day at 07:30")
     await expect(times.locator("li").first).to_contain_text("7:30:00")  # in Recife, where the person is

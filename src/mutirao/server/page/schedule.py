@@ -89,4 +89,5 @@ async def _times(who: Who, cron: str, zone: str, reader: Reader) -> dict[str, An
         if error.code not in ("wrong_cron", "unknown_zone", "wrong_call"):
             raise
         wrong = error.message
-    return {"cron": cron, "zone": zone, "times": following, "wrong": wrong, "words": in_words(cron, reader)}
+    words = "" if wrong else in_words(cron, reader)
+    return {"cron": cron, "zone": zone, "times": following, "wrong": wrong, "words": words}
