@@ -207,6 +207,22 @@ async def test_turns_taken_at_once_wait_for_nobody(engine: Engine) -> None:
     assert offered[2] in (office.first, office.second)
 
 
+@pytest.mark.parametrize("key", ["one", "another"])
+async def test_of_two_who_start_with_one_key_at_once_the_second_does_not_see_what_the_first_has_started(
+    office: Office, key: str
+) -> None:
+    """Each starts it for a clerk, and only whoever did start it has had to do with it."""
+    add = "select mutirao.add_person(null, 'manager_2', roles => '{manager}')"
+    other = int(await office.engine.one(add))
+    start = "select mutirao.create_instance(%s, 'letter', key => %s, in_charge => %s)"
+    first = (start, office.manager, "one", office.first)
+    answer = await against(office, first, (start, other, key, office.second), waits=key == "one")
+    [(started,)] = answer
+    concerned = await office.engine.rows("select person from mutirao.participation where instance = %s", started)
+    by_first, by_second = {office.manager, office.first}, {other, office.second}
+    assert {person for (person,) in concerned} == (by_first if key == "one" else by_second)
+
+
 async def test_whoever_takes_an_item_while_they_leave_its_role_does_not_keep_it(engine: Engine) -> None:
     office = Office(engine)
     await office.open()

@@ -41,7 +41,6 @@ declare
   p mutirao.person := mutirao.actor(actor);
   f mutirao.flow;
   charged mutirao.person := mutirao.actor(coalesce(in_charge, actor));
-  was_there boolean;
   made bigint;
 begin
   select * into f from mutirao.flow x where x.name = create_instance.flow;
@@ -53,11 +52,11 @@ begin
   end if;
   perform mutirao.check_policies(flow, policies);
   perform mutirao.check_files_of(p.id, f.version, null, state);
-  was_there := exists (select from mutirao.key k where k.flow = f.id and k.key = create_instance.key);
   made := (select * from mutirao.start_instances(flow, array[state], priority, mutirao.signed(p.name), case when key is not null then array[key] end,
     array[mutirao.note(reason)], at, charged.id, policies));
-  -- Who starts it for somebody else has had to do with it. A key that had an instance before makes nobody see that.
-  if p.id <> charged.id and not was_there then
+  -- Who starts it for somebody else has had to do with it. A key that had an instance before, or got one from somebody a moment ago, makes
+  -- nobody see that: only what is new has the number that was drawn for it.
+  if p.id <> charged.id and made = currval('mutirao.instance_id') then
     insert into mutirao.participation (instance, person) values (made, p.id) on conflict do nothing;
   end if;
   return made;
