@@ -115,3 +115,17 @@ async def test_a_webhook_is_added_tried_paused_and_removed(place: Place) -> None
     await page.get_by_role("dialog").get_by_role("button", name="Remove it").click()
     await expect(page.get_by_role("heading", name="Nothing is sent on")).to_be_visible()
     assert await place.engine.webhooks.all(None) == []
+
+
+async def test_webhooks_are_added_one_after_another_and_by_an_administrator_for_anybody(place: Place) -> None:
+    page = await place.visit("boss", "/messages/webhooks")
+    for host in ("one", "two"):
+        await page.get_by_role("button", name="Add a webhook").click()
+        await page.get_by_label("Address").fill(f"https://{host}.example.org/4711")
+        if host == "one":
+            await page.get_by_label("Deadline").check()
+            await page.get_by_label("Whose messages").fill("clerk_1")
+        await page.get_by_role("button", name="Add it").click()
+        await expect(page.get_by_role("link", name=f"{host}.example.org")).to_be_visible()
+    made = {(each.person, each.kinds and tuple(each.kinds)) for each in await place.engine.webhooks.all(None)}
+    assert made == {("clerk_1", ("deadline",)), ("boss", None)}

@@ -172,26 +172,8 @@ async def test_one_goes_away_and_comes_back(place: Place) -> None:
     assert found.away_until.isoformat() == "2099-12-24T21:00:00+00:00"  # it was six in the evening in Recife
     await page.get_by_role("button", name="Back again").click()
     await expect(page.get_by_text("Not away, and nothing planned.")).to_be_visible()
-
-
-async def test_messages_are_sent_on_and_not_any_more(place: Place) -> None:
-    page = await place.visit("clerk_1", "/people/clerk_1")
-    await page.get_by_role("button", name="Send them on").click()
-    await accessible(page)
-    dialog = page.get_by_role("dialog", name="Send messages on")
-    await dialog.get_by_label("Address").fill("https://chat.example.org/hooks/very-secret")
-    await dialog.get_by_role("checkbox", name="A deadline is near").check()
-    await dialog.get_by_role("button", name="Send them on").click()
-    await expect(page.locator("#shown-once")).to_contain_text("whsec_")
-    await page.get_by_role("button", name="I have it").click()
-    line = page.locator(".lines li", has_text="https://chat.example.org")
-    await expect(line).to_contain_text("A deadline is near")
-    assert "very-secret" not in await page.content()
-    await line.get_by_role("button", name="Pause").click()
-    await expect(line.locator(".status")).to_have_text("paused")
-    await line.get_by_role("button", name="Remove").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    await expect(line).to_have_count(0)
+    await page.get_by_role("link", name="Webhooks").click()
+    await expect(page).to_have_url(f"{place.url}/messages/webhooks")
 
 
 async def test_others_see_names_and_roles_and_no_more(place: Place) -> None:

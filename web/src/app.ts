@@ -6,7 +6,6 @@ import "./badge";
 import "./batch";
 import "./check";
 import "./count";
-import "./collect";
 import "./dialog";
 import "./draft";
 import "./drag";

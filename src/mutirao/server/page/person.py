@@ -10,7 +10,6 @@ from mutirao.database.person import PersonFilter
 from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
 from mutirao.server.need import SignedIn
 from mutirao.server.page.agent import short_agent
-from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import text_of
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.shell import pages, render
@@ -19,20 +18,6 @@ from mutirao.server.route.person import Person
 from mutirao.server.who import Who
 
 router = pages()
-
-KINDS = {
-    "offered": marked("Something is offered to me alone"),
-    "delegated": marked("Somebody gave me an item"),
-    "transferred": marked("An item came to me because of its deadline"),
-    "taken": marked("An item was taken from me"),
-    "deadline": marked("A deadline is near"),
-    "in_charge": marked("I am in charge of an instance"),
-    "task_failed": marked("A task failed"),
-    "exception": marked("An instance needs somebody"),
-    "instance_started": marked("An instance was started"),
-    "instance_ended": marked("An instance has ended"),
-}
-"""The kinds of messages, as whoever wants some of them sent on chooses."""
 
 PAGE = 50
 SUGGESTED = 200
@@ -79,7 +64,7 @@ async def one(request: Request, who: SignedIn, person: Person, new: bool = False
     """One person. What only they and administrators may see is not even asked for, for anybody else."""
     found = await who.engine.persons.get(who.id, person)
     is_own = found.id == who.id
-    private: dict[str, Any] = await _private(who, found.name, is_own=is_own) if is_own or who.is_administrator else {}
+    private: dict[str, Any] = await _private(who, found.name) if is_own or who.is_administrator else {}
     return render(
         request,
         "person.html",
@@ -93,16 +78,12 @@ async def one(request: Request, who: SignedIn, person: Person, new: bool = False
     )
 
 
-async def _private(who: Who, person: str, *, is_own: bool) -> dict[str, Any]:
-    """Webhooks for everybody's messages are nobody's: administrators find them with their own."""
-    webhooks = await who.engine.webhooks.all(who.id)
+async def _private(who: Who, person: str) -> dict[str, Any]:
     known = await who.engine.persons.page(who.id, PersonFilter(is_disabled=False), limit=SUGGESTED)
     return {
         "sessions": await who.engine.access.sessions(who.id, person),
         "session": who.identity.session,
         "tokens": await who.engine.access.tokens(who.id, person),
-        "webhooks": [each for each in webhooks if each.person == person or (is_own and each.person is None)],
-        "kinds": KINDS,
         "roles": await who.engine.roles.all(who.id),
         "names": [each.name for each in known if each.name != person],
     }
