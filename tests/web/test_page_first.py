@@ -72,7 +72,11 @@ async def test_administrators_see_what_needs_a_person_and_what_runs(place: Place
     page = await place.visit("boss", "/")
     stuck = page.get_by_role("region", name="What needs a person")
     await expect(stuck).to_contain_text("the form is lost")
-    await expect(stuck.get_by_role("link", name="request, approve")).to_have_attribute("href", f"/instances/{instance}")
+    await expect(stuck.get_by_role("link", name=f"request {instance}")).to_have_attribute(
+        "href", f"/instances/{instance}"
+    )
+    await expect(stuck.get_by_role("link", name="1 instance")).to_have_attribute("href", "/exceptions")
+    await expect(stuck).to_contain_text("Approve failed")
     await expect(page.get_by_role("region", name="What runs now")).to_contain_text("1 open")
     await expect(page.get_by_role("region", name="Health")).to_contain_text("No worker is running")
     await accessible(page)

@@ -8,10 +8,13 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from mutirao.database.find import InstanceFilter
 from mutirao.database.item import ItemFilter
 from mutirao.database.record import Instance
 from mutirao.server.need import SignedIn
 from mutirao.server.page.first_step import EXAMPLE, steps_of
+from mutirao.server.page.reader import Reader
+from mutirao.server.page.reason import reasons_of
 from mutirao.server.page.shell import pages, render
 from mutirao.server.who import Who
 
@@ -30,7 +33,7 @@ async def first(request: Request, who: SignedIn) -> Response:
     flows = {each.name for each in await who.sight.flows()}
     known = await _own(who)
     if who.is_administrator:
-        known |= await _engine(who)
+        known |= await _engine(who, Reader.of(request))
     is_example = EXAMPLE in flows
     wants_steps = is_example and request.cookies.get(SEEN) != "yes"
     return render(
@@ -59,12 +62,15 @@ async def _own(who: Who) -> dict[str, Any]:
     }
 
 
-async def _engine(who: Who) -> dict[str, Any]:
-    """What concerns those who look after everything."""
+async def _engine(who: Who, reader: Reader) -> dict[str, Any]:
+    """What concerns those who look after everything. What exceptions there are, kind by kind, is told on their own page."""
     engine = who.engine
     counts = await engine.instance_counts()
+    exceptions = await who.sight.exception_count()
     return {
-        "kinds": await engine.exceptions(limit=_FEW),
+        "stuck": [(each, reasons_of(reader, each.reasons)) for each in await who.sight.exceptions(limit=_FEW)],
+        "exceptions": exceptions,
+        "is_more_stuck": exceptions == _ENOUGH,
         "open": sum(each.open for each in counts),
         "closed": sum(each.closed for each in counts),
         "is_exact": all(each.is_exact for each in counts),
@@ -83,7 +89,7 @@ class Example:
 
 
 async def _example(who: Who) -> Example:
-    look = who.engine.instances if who.is_administrator else who.sight.instances
-    found = await look(EXAMPLE, status="open", limit=_OF_THE_EXAMPLE)
+    among = who.engine if who.is_administrator else who.sight
+    found, _ = await among.find_instances(InstanceFilter(flow=EXAMPLE, status="open"), limit=_OF_THE_EXAMPLE)
     stuck = [each for each in found if each.status == "open.exception"]
     return Example(steps_of(found), next(iter(stuck or found), None))
