@@ -92,6 +92,26 @@ async def test_whoever_asks_for_theirs_is_told_of_no_others(desk: Desk) -> None:
     assert await found(desk, actor=desk.manager, person="clerk_1") == []
 
 
+async def test_whoever_looks_for_a_busy_colleague_is_led_by_their_own(desk: Desk) -> None:
+    """A clerk has had to do with more than a call looks at, all of it newer than what the manager has had to do with, too."""
+    await desk.put_letters()
+    shared, _ = await desk.letter(), await desk.letter()
+    async with desk.engine.connection() as connection:
+        await connection.execute(
+            "insert into mutirao.closed (id, flow, version, status, state, fired, reached, firings, priority, started_at, closed_at)"
+            " select 1000 + i, f.id, f.version, 'closed.completed', '{}', '{}', '{}', 1, 0, now(), now() from mutirao.flow f, generate_series(1, 30) i"
+        )
+        await connection.execute(
+            "insert into mutirao.participation (instance, person) select n, %s from (select id from mutirao.closed union all select %s) x(n)",
+            [desk.clerks[0], shared],
+        )
+    ask = "select ids, further from mutirao.find_instances(%s, %s::jsonb, null, 5, 20)"
+    assert await rows(desk.engine, ask, desk.manager, '{"person": "clerk_1"}') == [([shared], None)]
+    assert await rows(desk.engine, ask, desk.clerks[0], '{"person": "manager"}') == [([shared], None)]
+    theirs = list(range(1030, 1025, -1))
+    assert await rows(desk.engine, ask, desk.clerks[0], '{"person": "clerk_1"}') == [(theirs, theirs[-1])]
+
+
 @pytest.mark.parametrize(
     ("wanted", "code", "says"),
     [

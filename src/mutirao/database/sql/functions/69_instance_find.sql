@@ -102,14 +102,24 @@ begin
   return f;
 end $$;
 
+create or replace function mutirao.instances_with(person int, top bigint, room int) returns bigint[]
+language sql stable
+return array(select distinct p.instance from mutirao.participation p where p.person = instances_with.person and p.instance < top order by p.instance desc limit room);
+comment on function mutirao.instances_with(int, bigint, int) is 'Instances that somebody has had to do with, newest first, those before a number: no more than so many.';
+
+-- The actor's come first: of two parts that name as many the first leads, so that nobody is told to go on before one that they may not see.
 -- What an index has is in the order of numbers, so that whoever goes on finds what follows; keys and exceptions are not, and lead only where they are few.
 create or replace function mutirao.leading_instances(actor int, f mutirao.instance_filter, top bigint, reach int, out ids bigint[], out until bigint)
 language plpgsql stable as $$
 declare
   named bigint[];
 begin
-  if coalesce(actor, f.person) is not null then
-    ids := array(select distinct p.instance from mutirao.participation p where p.person = coalesce(f.person, actor) and p.instance < top order by p.instance desc limit reach);
+  if actor is not null then
+    ids := mutirao.instances_with(actor, top, reach);
+  end if;
+  if f.person is not null then
+    named := mutirao.instances_with(f.person, top, reach);
+    ids := case when cardinality(ids) <= cardinality(named) then ids else named end;
   end if;
   if f.in_charge is not null then
     named := array(select x.instance from unnest('{false,true}'::boolean[]) e(ended) cross join lateral (
