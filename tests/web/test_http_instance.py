@@ -213,6 +213,28 @@ async def test_of_a_job_that_an_instance_does_its_number_is_told_to_whoever_may_
     assert (seen.child, (await packer.jobs.get(asking.id)).child) == (None, None)
 
 
+async def test_each_step_stands_beside_the_state_before_it_wherever_a_page_begins(site: Site) -> None:
+    instance, _ = await site.item(city="0")
+    clerk = await site.engine.persons.number("clerk_1")
+    for number in range(1, 4):
+        await site.engine.set(instance, {"city": str(number)})
+        await site.engine.charges.hand_over(clerk, instance, "clerk_1")
+    rows = await site.engine.trace(instance)
+    before, was = {}, None
+    for row in rows:
+        before[row.id] = None if row.state is None else was
+        was = row.state or was
+    assert any(row.state is None for row in rows)
+    assert len([each for each in before.values() if each]) > 2
+    sight = site.engine.seen_by(clerk)
+    for start in (None, *before):
+        for limit in (1, 2, 5, 50):
+            found = await sight.steps(instance, before=start, limit=limit)
+            expected = [row.id for row in reversed(rows) if start is None or row.id < start][:limit]
+            assert {each.id: each.was for each in found} == {number: before[number] for number in expected}
+            assert [each.id for each in found] == expected
+
+
 async def test_one_that_is_being_cancelled_says_so(site: Site) -> None:
     instance, job = await site.item()
     client, other = await site.client("clerk_1"), await site.client("clerk_2")

@@ -59,6 +59,20 @@ async def test_all_that_fit_the_filter_are_changed_and_refusals_are_told(place: 
     assert {(await place.engine.instance(each)).state["city"] for each in (1, 2)} == {"Olinda"}
 
 
+async def test_chosen_ones_of_one_flow_are_asked_for_its_attributes_and_those_of_two_are_not(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    open_one, closed = [await new_trip(place, city="Recife") for _ in range(2)]
+    await place.engine.cancel(closed)
+    other, _ = await place.site.item(city="Olinda")
+    assert await place.engine.flows_of_instances([open_one, closed, 99]) == ["trip"]
+    assert await place.engine.flows_of_instances([closed]) == ["trip"]
+    page = await place.visit("boss", f"/batches/new?kind=set&instance={open_one}")
+    await expect(page.get_by_label("Hotel")).to_be_visible()
+    await page.goto(f"/batches/new?kind=set&instance={open_one}&instance={other}")
+    await expect(page.get_by_text("It is done to 2 instances.")).to_be_visible()
+    await expect(page.get_by_label("Hotel")).to_have_count(0)
+
+
 async def test_a_batch_is_stopped_and_taken_up_again(place: Place) -> None:
     await trips(place)
     page = await place.visit("boss", "/batches/new?kind=cancel&flow=trip&all=true", viewport=NARROW)

@@ -49,9 +49,9 @@ class FindCalls(Caller):
             [(ids, further)] = await (await connection.execute(query("find_instances"), asked)).fetchall()
         return await self._rows(Instance, "found_instances", {"actor": actor, "ids": ids}), further
 
-    async def instances_numbered(self, numbers: Sequence[int]) -> list[Instance]:
-        """Those of these numbers that there are, newest first."""
-        return await self._rows(Instance, "found_instances", {"actor": None, "ids": list(numbers)})
+    async def flows_of_instances(self, numbers: Sequence[int]) -> list[str]:
+        """Which flows these are of, open or closed, by name."""
+        return list(await self._call("flows_of_instances", list(numbers)))
 
     async def instance_counts(self, flow: str | None = None) -> list[InstanceCounts]:
         """How many instances there are, flow by flow: quick however many that is."""

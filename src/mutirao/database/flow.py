@@ -63,7 +63,7 @@ class FlowCalls(Caller):
 
     async def versions(self, flow: str, *, limit: int = 10) -> list[VersionRecord]:
         """The newest versions of a flow."""
-        return await self._rows(VersionRecord, "versions", [flow, limit])
+        return await self._rows(VersionRecord, "versions", {"flow": flow, "limit": limit})
 
     async def _flow_names(self) -> list[str]:
         async with self.connection() as connection:

@@ -109,7 +109,14 @@ class Sight(Face):
     async def steps(self, instance: int, *, before: int | None = None, limit: int = 50) -> list[TraceStep]:
         """What happened, newest first, each with the state before it: those before a row of the trace."""
         await self._check("check_see", instance)
-        return await self._rows(TraceStep, "trace_steps", {"instance": instance, "before": before, "limit": limit})
+        asked = {"instance": instance, "before": before, "limit": limit}
+        # Of all but the oldest, the state before is that of another row, and need not be sent once more.
+        found: list[TraceStep] = []
+        was: dict[str, Any] | None = None
+        for row in reversed(await self._rows(TraceStep, "trace_steps", asked)):
+            found.append(row if was is None or row.state is None else replace(row, was=was))
+            was = was if row.state is None else row.state
+        return found[::-1]
 
     async def why(self, instance: int, task: str | None = None, *, at: int | None = None) -> list[Why]:
         await self._check("check_see", instance)

@@ -158,8 +158,8 @@ async def _plan(who: Who, kind: str, chosen: Filter, task: str) -> Plan:
 
 async def _common(who: Who, instances: list[int]) -> Definition | None:
     """The definition of the flow that all chosen ones are of, if it is one."""
-    flows = {each.flow for each in await who.engine.instances_numbered(instances)}
-    return await who.engine.definition(flows.pop()) if len(flows) == 1 else None
+    flows = await who.engine.flows_of_instances(instances)
+    return await who.engine.definition(flows[0]) if len(flows) == 1 else None
 
 
 def _hidden(planned: Plan) -> dict[str, str]:

@@ -28,8 +28,9 @@ where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is 
 -- versions: the versions of a flow, newest first; the open instances are looked at once, not once for each version
 select v.number, v.made_at, v.made_by, v.id = f.version as newest, coalesce(o.open, 0) as open
 from mutirao.flow f join mutirao.version v on v.flow = f.id
-left join (select i.version, count(*) as open from mutirao.instance i group by 1) o on o.version = v.id
-where f.name = %s order by v.number desc limit %s
+left join (
+  select i.version, count(*) as open from mutirao.instance i where i.flow = (select x.id from mutirao.flow x where x.name = %(flow)s) group by 1) o on o.version = v.id
+where f.name = %(flow)s order by v.number desc limit %(limit)s
 
 -- flow_number: refuses a flow that is not there
 select mutirao.flow_number(%s)

@@ -81,6 +81,11 @@ from unnest(%(ids)s::bigint[]) x(id), lateral (
 join mutirao.flow f on f.id = i.flow join mutirao.version v on v.id = i.version cross join lateral mutirao.kin(%(actor)s, i.id) n
 order by i.id desc
 
+-- flows_of_instances: which flows these instances are of
+select array(select f.name from mutirao.flow f where f.id in (
+    select i.flow from mutirao.instance i where i.id = any (x.ids) union select c.flow from mutirao.closed c where c.id = any (x.ids)) order by f.name)
+from (select %s::bigint[]) x(ids)
+
 -- instance_counts: how many instances there are of each flow, or of one
 select flow, open, exceptions, closed, statuses, is_exact from mutirao.instance_counts(%s)
 
@@ -93,13 +98,14 @@ select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text a
 from mutirao.trace t left join mutirao.task n on n.id = t.task
 where t.instance = %s order by t.id
 
--- trace_steps: what happened to an instance before a row of its trace, newest first, each beside the state before it
+-- trace_steps: what happened to an instance before a row of its trace, newest first; the oldest that wrote a state beside the state before it
 select t.id, t.kind, n.name as task, t.job, t.attempt, t.cause, t.status::text as status, t.state, t.writer, t.note, t.at,
   array(select x.name from unnest(t.fired) with ordinality f(id, o) join mutirao.task x on x.id = f.id order by f.o) as fired,
-  case when t.state is not null then (
+  case when t.id = min(t.id) filter (where t.state is not null) over () then (
     select p.state from mutirao.trace p where p.instance = t.instance and p.id < t.id and p.state is not null order by p.id desc limit 1) end as was
-from mutirao.trace t left join mutirao.task n on n.id = t.task
-where t.instance = %(instance)s and t.id < coalesce(%(before)s::bigint, 9223372036854775807) order by t.id desc limit %(limit)s
+from (
+  select * from mutirao.trace x where x.instance = %(instance)s and x.id < coalesce(%(before)s::bigint, 9223372036854775807) order by x.id desc limit %(limit)s) t
+left join mutirao.task n on n.id = t.task order by t.id desc
 
 -- last_rows: the newest row of the trace of each of these instances, the newest comment and the newest attachment
 select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1), (select max(c.id) from mutirao.comment c where c.instance = i.id),
