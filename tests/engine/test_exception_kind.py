@@ -133,6 +133,56 @@ async def test_what_somebody_could_not_repair_is_still_among_them(engine: Engine
     assert kind[:4] == ("task_failed", "charge", "no", 1)
 
 
+async def stuck_in_all_ways(engine: Engine) -> list[int]:
+    """Untouched, tried in vain, in somebody's hands, and one whose rolling back has failed; a fifth is interrupted, so it is none now."""
+    rolled_back = await engine.start("order")
+    await engine.do("order", "pack")
+    await engine.rows("select mutirao.roll_back(%s)", rolled_back)
+    await engine.fail_for_good(await engine.take("order", "free"), "no hands")
+    tried = await fail_charge(engine, "no")
+    await engine.fail(await engine.take("order", "_EXCPT"), "I do not know")
+    taken = await fail_charge(engine, "no")
+    await engine.take("order", "_EXCPT")
+    await engine.suspend(await fail_charge(engine, "no"))
+    return [await fail_charge(engine, "no"), taken, tried, rolled_back]
+
+
+async def test_whoever_asks_in_whatever_way_is_told_of_the_same_exceptions(engine: Engine) -> None:
+    await order(engine)
+    stuck = await stuck_in_all_ways(engine)
+    boss = await engine.one("select mutirao.add_person(null, 'boss', roles => '{administrator}')")
+    one_by_one = "select instance from mutirao.exceptional(%s, %s, before => %s, room => %s)"
+    assert [number for (number,) in await engine.rows(one_by_one, boss, None, None, 50)] == stuck
+    assert [number for (number,) in await engine.rows(one_by_one, boss, "order", stuck[0], 2)] == stuck[1:3]
+    assert await engine.one("select mutirao.count_exceptional(%s)", boss) == 4
+    by_filter = """select ids from mutirao.find_instances(null, '{"status": "open.exception"}', null, 50)"""
+    assert await engine.one(by_filter) == stuck
+    assert sum(kind[3] for kind in await kinds(engine)) == 4
+    assert await engine.one("select exceptions from mutirao.instance_counts()") == 4
+
+
+async def test_among_too_many_to_be_counted_each_exception_is(engine: Engine) -> None:
+    """Of 2,000 instances some pages are read as a sample; of more exceptions than ten that many are known to be there."""
+    await order(engine)
+    await engine.apply("calm", {"n": 1}, {"go": "n = 1"}, final="n = 9")
+    await stuck_in_all_ways(engine)
+    await engine.start_many("calm", [{}] * 2000)
+    tally = (
+        "select t.count, t.is_exact from mutirao.instance_tally(100000, 1) t join mutirao.flow f on f.id = t.flow"
+        " where f.name = %s and t.status = %s::mutirao.instance_status"
+    )
+    assert await engine.rows(tally, "order", "open.exception") == [(4, True)]
+    assert await engine.rows(tally, "calm", "open.exception") == []
+    [(about, is_exact)] = await engine.rows(tally, "calm", "open.running")
+    assert 1_000 < about < 4_000
+    assert not is_exact
+    for _ in range(8):
+        await fail_charge(engine, "no")
+    [(about, is_exact)] = await engine.rows(tally, "order", "open.exception")
+    assert about >= 10
+    assert not is_exact
+
+
 async def test_an_error_that_begins_with_a_number_is_a_kind_of_its_own(engine: Engine) -> None:
     await order(engine)
     missing, down = await fail_charge(engine, "404 not found"), await fail_charge(engine, "bank is down")

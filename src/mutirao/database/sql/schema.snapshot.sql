@@ -2171,6 +2171,8 @@ CREATE INDEX file_unused ON mutirao.file USING btree (unused_at) WHERE (unused_a
 
 CREATE INDEX file_use_instance ON mutirao.file_use USING btree (instance);
 
+CREATE INDEX instance_exception ON mutirao.instance USING btree (flow, id DESC) WHERE (status = 'open.exception'::mutirao.instance_status);
+
 CREATE INDEX invited_job ON mutirao.invited USING btree (job);
 
 CREATE INDEX item_alert ON mutirao.job USING btree (alert_at) WHERE (alert_at IS NOT NULL);

@@ -41,14 +41,8 @@ comment on function mutirao.keys_beginning(text, int) is 'Instances by a number,
 create or replace function mutirao.exception_instances(flow int, room int) returns bigint[]
 language sql stable as $$
   select array(
-    select j.instance from mutirao.flow f cross join lateral (
-      select j.instance from mutirao.job j where j.task = f.exception_task and j.status = 'ready' and j.role is null and not j.by_clock
-      union all  -- somebody has taken it, to repair the instance
-      select j.instance from mutirao.job j where j.task = f.exception_task and j.status = 'running'
-      union all  -- and could not
-      select j.instance from mutirao.job j where j.task = f.exception_task and j.status = 'waiting' and not j.by_clock and j.due_at < mutirao.now() + interval '8 minutes'
-      union all  -- it is rolled back, and that has failed
-      select j.instance from mutirao.undoing u join mutirao.job j on j.instance = u.instance and j.task = f.exception_task and j.status = 'held') j
+    select i.id from mutirao.flow f cross join lateral (
+      select i.id from mutirao.instance i where i.flow = f.id and i.status = 'open.exception' order by i.id desc limit room) i
     where exception_instances.flow is null or f.id = exception_instances.flow limit room)
 $$;
 comment on function mutirao.exception_instances(int, int) is 'Instances that are exceptions, of a flow or of all: no more than so many.';

@@ -1,4 +1,4 @@
--- The pace: what workers have done, minute by minute; and jobs that are stuck are found by their task. Running workers: claims wait while the index is built, a second or so a million jobs; they are not counted until they are started again.
+-- The pace: what workers have done, minute by minute; jobs that are stuck are found by their task, and exceptions by their flow. Running workers: claims wait while the indexes are built, a second or so a million jobs; they are not counted until they are started again.
 
 -- Workers count by themselves and hand it in now and then, so that no job pays for it: the trace of an hour may have fifty million rows.
 create table mutirao.minute_pace (
@@ -18,3 +18,6 @@ comment on column mutirao.minute_pace.took is
 
 -- Few ever are, so that to count them costs nothing, and next to nothing to keep it.
 create index job_stuck on mutirao.job (task) where status in ('parked', 'failed');
+
+-- Newest first, a page at a time, however many there are; instances that go on as they should are not in it.
+create index instance_exception on mutirao.instance (flow, id desc) where status = 'open.exception';
