@@ -27,7 +27,7 @@ def url_of(program: Background, said: str) -> str:
 
 def test_the_first_administrator_is_shown_once_and_may_sign_in(database_url: str) -> None:
     with running("server", "--port", 0, "--log-format", "text", "--database", database_url) as server:
-        password = server.wait_for("shown once: ").rpartition("shown once: ")[2].strip()
+        password = server.wait_for("not shown after this run: ").rpartition("not shown after this run: ")[2].strip()
         url = url_of(server, "The server is ready")
         with blocking_client(url) as (client, wait):
             me = wait(client.sessions.sign_in("administrator", password))

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, expect
 
 def told(up: Background) -> tuple[str, str]:
     """Where to go, and the password, as the terminal says them."""
-    password = up.wait_for("shown once: ").rpartition("shown once: ")[2].strip()
+    password = up.wait_for("not shown after this run: ").rpartition("not shown after this run: ")[2].strip()
     return address(up), password
 
 
@@ -90,7 +90,7 @@ def test_the_board_keeps_address_and_sign_in_in_sight(place: Path) -> None:
     home = {"MUTIRAO_HOME": str(place / "home"), "BROWSER": str(browser)}
     shown = on_a_terminal("up", "--port", "0", "--for", "4", **home)
     url = re.findall(r"Open (http://[\d.:]+)", shown)[0]
-    password = re.findall(r"shown once: (\S+)", shown)[0]
+    password = re.findall(r"not shown after this run: (\S+)", shown)[0]
     board = shown.rpartition("Mutirão is up")[2]
     assert url in board
     assert f"administrator · password {password}" in board

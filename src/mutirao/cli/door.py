@@ -28,7 +28,7 @@ class Door:
 
     def line(self, call: Invocation) -> str:
         if self.password is not None:
-            return f'There is no administrator yet, so "{self.name}" was made. Password, shown once: {self.password}'
+            return f'There is no administrator yet, so "{self.name}" was made. Password, not shown after this run: {self.password}'
         return f'Sign in as "{self.name}". Forgot the password? {self._reset(call)}'
 
     def short(self, call: Invocation) -> str:
