@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from mutirao.database.item import Attachment, Comment
-from mutirao.database.person import PersonFilter
 from mutirao.database.record import JobRecord, TaskStanding, TraceRow, TraceStep
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Definition
@@ -16,6 +15,7 @@ from mutirao.server.page.graph import STATES, drawing
 from mutirao.server.page.instance_steer import acts_of, jobs_of
 from mutirao.server.page.instance_story import steps_of
 from mutirao.server.page.instance_time import Timeline, timeline
+from mutirao.server.page.person import suggested
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.reason import reasons_of
 from mutirao.server.page.shell import pages, render
@@ -29,7 +29,6 @@ _STEPS = 40
 _JOBS = 100
 _SAID = 200
 _BARS = 400
-_PERSONS = 100
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
         comments=looked.comments,
         attachments=looked.attachments,
         pretty=pretty,
-        persons=await _persons(who) if acts.hands_over else [],
+        persons=[each.name for each in await suggested(who)] if acts.hands_over else [],
         events=f"/api/events?instance={seen.id}",
     )
 
@@ -103,9 +102,3 @@ def _times(reader: Reader, seen: SeenInstance, looked: Looked) -> Timeline | Non
     rows = looked.lately[:_BARS][::-1]
     span = (seen.started_at, seen.closed_at or max(reader.now, seen.started_at))
     return timeline(reader, rows, looked.jobs, span, is_cut=len(looked.lately) > _BARS)
-
-
-async def _persons(who: Who) -> list[str]:
-    """Who can be put in charge; those that are not among the first are typed in."""
-    found = await who.engine.persons.page(who.id, PersonFilter(is_disabled=False), limit=_PERSONS)
-    return [each.name for each in found]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from mutirao.database.record import JobRecord, TaskStanding
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Definition
-from mutirao.server.page.form import Field, field_for
+from mutirao.server.page.form import Field
 from mutirao.server.page.graph import standing
 from mutirao.server.page.reader import Reader
-from mutirao.server.page.way import own
+from mutirao.server.page.way import fields_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +64,20 @@ def acts_of(seen: SeenInstance, definition: Definition, standings: Sequence[Task
         else tuple(each.name for each in definition.tasks if each.recovery.safe_point and each.name in passed),
         startable=() if seen.hold else tuple(each for each in resting if each not in stand_by),
         ended=() if seen.hold else tuple(each for each in ended if each not in stand_by),
-        to_set=_fields(seen, definition, reader, "set"),
-        to_repair=_fields(seen, definition, reader, "repair"),
-    )
-
-
-def _fields(seen: SeenInstance, definition: Definition, reader: Reader, form: str) -> tuple[Field, ...]:
-    """For all attributes, with what they are now."""
-    return tuple(
-        own(field_for(each.name, each.type, within="change", value=seen.state.get(each.name), zone=reader.zone), form)
-        for each in definition.attributes
+        to_set=fields_of(definition, "set", state=seen.state, zone=reader.zone),
+        to_repair=fields_of(definition, "repair", state=seen.state, zone=reader.zone),
     )
 
 
 def jobs_of(seen: SeenInstance, definition: Definition, jobs: Sequence[JobRecord], reader: Reader) -> list[JobActs]:
     """The jobs under way. The one that stands for the exception itself is none of them: to repair it is to end that."""
     outputs = {each.name: each.outputs for each in definition.tasks}
-    types = {each.name: each.type for each in definition.attributes}
     may = seen.may_steer and seen.is_open and seen.hold is None
     found = []
     for job in jobs:
         if job.task.startswith("_"):
             continue
-        names = [each for each in outputs.get(job.task) or () if each in types] or list(types)
-        form = f"skip-{job.id}"
-        fields = tuple(own(field_for(each, types[each], within="change", zone=reader.zone), form) for each in names)
-        found.append(JobActs(job, may and job.status == "failed", may, fields if may else ()))
+        names = outputs.get(job.task) or None
+        fields = fields_of(definition, f"skip-{job.id}", names, zone=reader.zone) if may else ()
+        found.append(JobActs(job, may and job.status == "failed", may, fields))
     return found

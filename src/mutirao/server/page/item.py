@@ -6,12 +6,13 @@ from http import HTTPStatus
 from fastapi import Request, Response
 
 from mutirao.database.item import ItemFilter, ItemView
-from mutirao.database.person import PersonFilter, PersonRecord
+from mutirao.database.person import PersonRecord
 from mutirao.database.sight import SeenInstance
 from mutirao.errors import RequestError
 from mutirao.server.need import SignedIn
 from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import Field, field_for, label_of
+from mutirao.server.page.person import suggested
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.shell import pages, render
 from mutirao.server.page.story import of_item, of_trace
@@ -28,7 +29,6 @@ KINDS = {
     "cooperative": marked("a group does it together"),
 }
 _LISTED = 200
-_PERSONS = 100
 _ENDED = frozenset({"item_finished", "unknown_job", "not_an_item"})
 
 
@@ -114,10 +114,8 @@ async def _is_listed(who: Who, view: ItemView) -> bool:
 
 
 async def _persons(who: Who, view: ItemView) -> list[PersonRecord]:
-    """Whom it can be given to; those that are not among the first are typed in."""
-    chosen = PersonFilter(role=view.item.role, is_disabled=False)
-    found = await who.engine.persons.page(who.id, chosen, limit=_PERSONS)
-    return [each for each in found if each.name != who.name]
+    """Whom it can be given to."""
+    return [each for each in await suggested(who, view.item.role) if each.name != who.name]
 
 
 async def _ended(request: Request, who: Who, job: int, error: RequestError) -> Response:

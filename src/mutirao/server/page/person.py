@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
-from mutirao.database.person import PersonFilter
+from mutirao.database.person import PersonFilter, PersonRecord
 from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
 from mutirao.server.need import SignedIn
 from mutirao.server.page.agent import short_agent
@@ -20,8 +20,7 @@ from mutirao.server.who import Who
 router = pages()
 
 PAGE = 50
-SUGGESTED = 200
-"""So many names are offered where one is to be typed; any other may be typed as well."""
+_SUGGESTED = 200
 
 
 class Chosen(BaseModel):
@@ -79,11 +78,15 @@ async def one(request: Request, who: SignedIn, person: Person, new: bool = False
 
 
 async def _private(who: Who, person: str) -> dict[str, Any]:
-    known = await who.engine.persons.page(who.id, PersonFilter(is_disabled=False), limit=SUGGESTED)
     return {
         "sessions": await who.engine.access.sessions(who.id, person),
         "session": who.identity.session,
         "tokens": await who.engine.access.tokens(who.id, person),
         "roles": await who.engine.roles.all(who.id),
-        "names": [each.name for each in known if each.name != person],
+        "names": [each.name for each in await suggested(who) if each.name != person],
     }
+
+
+async def suggested(who: Who, role: str | None = None) -> list[PersonRecord]:
+    """To choose from where a name is to be typed: some of those who are enabled, of a role or of all; any other may be typed as well."""
+    return await who.engine.persons.page(who.id, PersonFilter(role=role, is_disabled=False), limit=_SUGGESTED)

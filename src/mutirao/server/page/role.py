@@ -9,7 +9,7 @@ from mutirao.database.person import PersonFilter
 from mutirao.database.role import RoleUse
 from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
 from mutirao.server.need import SignedIn
-from mutirao.server.page.person import PAGE, SUGGESTED
+from mutirao.server.page.person import PAGE, suggested
 from mutirao.server.page.shell import pages, render
 from mutirao.server.route.role import Role
 from mutirao.server.who import Who
@@ -44,7 +44,7 @@ async def one(request: Request, who: SignedIn, role: Role, cursor: Cursor = None
         is_first=cursor is None,
         following=encode_cursor(members[PAGE - 1].name) if len(members) > PAGE else None,
         uses=await _uses(who, found.name),
-        names=await _names(who),
+        names=[each.name for each in await suggested(who)] if who.is_administrator else [],
     )
 
 
@@ -52,12 +52,3 @@ async def _uses(who: Who, role: str) -> list[tuple[str, list[RoleUse]]]:
     """By flow."""
     found = await who.engine.roles.uses(role) if who.is_administrator else []
     return [(flow, list(uses)) for flow, uses in groupby(found, attrgetter("flow"))]
-
-
-async def _names(who: Who) -> list[str]:
-    """To choose new members from."""
-    if not who.is_administrator:
-        return []
-    return [
-        each.name for each in await who.engine.persons.page(who.id, PersonFilter(is_disabled=False), limit=SUGGESTED)
-    ]

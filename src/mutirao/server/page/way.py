@@ -1,9 +1,10 @@
 """Ways out of an exception: what a person can do about it, as forms. Those of the command are in cli/reason.py."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
-from typing import Literal
+from datetime import UTC, tzinfo
+from types import MappingProxyType
+from typing import Any, Literal
 
 from mutirao.database.record import Instance, JobRecord
 from mutirao.model import Definition
@@ -104,19 +105,24 @@ class Ways:
 
     def _fields(self, form: str, names: Sequence[str] | None, *, has_values: bool) -> tuple[Field, ...]:
         state = self.instance.state if has_values else {}
-        return tuple(
-            own(field_for(each.name, each.type, within="change", value=state.get(each.name), zone=self.zone), form)
-            for each in self.definition.attributes
-            if names is None or each.name in names
-        )
+        return fields_of(self.definition, form, names, state=state, zone=self.zone)
 
 
-def fields_of(definition: Definition, form: str) -> tuple[Field, ...]:
-    """For all attributes of a flow, empty."""
-    return tuple(own(field_for(each.name, each.type, within="change"), form) for each in definition.attributes)
-
-
-def own(field: Field, form: str) -> OwnField:
-    return OwnField(
-        name=field.name, label=label_of(field.name.partition(".")[2]), type=field.type, text=field.text, form=form
+def fields_of(
+    definition: Definition,
+    form: str,
+    names: Collection[str] | None = None,
+    *,
+    state: Mapping[str, Any] = MappingProxyType({}),
+    zone: tzinfo = UTC,
+) -> tuple[Field, ...]:
+    """For what a form changes: all attributes of a flow or some, with what they are now or empty."""
+    return tuple(
+        _own(field_for(each.name, each.type, within="change", value=state.get(each.name), zone=zone), form)
+        for each in definition.attributes
+        if names is None or each.name in names
     )
+
+
+def _own(field: Field, form: str) -> OwnField:
+    return OwnField(name=field.name, label=field.label, type=field.type, text=field.text, form=form)
