@@ -77,19 +77,24 @@ create or replace function mutirao.exceptional(actor int, of_flow text default n
 language plpgsql stable security definer as $$
 declare
   p mutirao.person := mutirao.actor(actor);
-  stands int[] := array(select f.exception_task from mutirao.flow f where of_flow is null or f.name = of_flow);
   reason jsonb := jsonb_strip_nulls(jsonb_build_object('code', of_code, 'task', of_task));
 begin
   if not mutirao.is_administrator(p.id) then
     return query select c.instance, c.since from mutirao.charged_exceptions(p.id, 10000) c join mutirao.instance i on i.id = c.instance join mutirao.flow f on f.id = i.flow
-    where f.exception_task = any (stands) and c.reasons @> jsonb_build_array(reason) and mutirao.has_error(c.reasons, reason, of_error) and (before is null or c.instance < before)
+    where (of_flow is null or f.name = of_flow) and c.reasons @> jsonb_build_array(reason) and mutirao.has_error(c.reasons, reason, of_error) and (before is null or c.instance < before)
     order by 1 desc limit least(room, 1000);
     return;
   end if;
-  -- Put in order first, so that only as many are asked for their errors as it takes to fill a page.
-  return query select s.instance, s.created_at
-  from (select * from mutirao.stuck(stands) x where x.error @> jsonb_build_array(reason) and (before is null or x.instance < before) order by x.instance desc offset 0) s
-  where mutirao.has_error(s.error, reason, of_error) limit least(room, 1000);
+  -- Of many whose kind is rare, few are looked at by a function: to call it for each would take several times as long.
+  return query select x.id, j.created_at
+  from mutirao.flow f cross join lateral (
+    select i.id from mutirao.instance i
+    where i.flow = f.id and i.status = 'open.exception' and i.id < coalesce(before, 9223372036854775807)
+      and i.reasons @> jsonb_build_array(reason) and (of_error is null
+        or jsonb_path_exists(i.reasons, '$[*].error ? (@ starts with $error)', jsonb_build_object('error', of_error)) and mutirao.has_error(i.reasons, reason, of_error))
+    order by i.id desc limit least(room, 1000)) x
+  join mutirao.job j on j.instance = x.id and j.task = f.exception_task
+  where of_flow is null or f.name = of_flow order by 1 desc limit least(room, 1000);
 end $$;
 comment on function mutirao.exceptional(int, text, text, text, text, bigint, int) is
   'The exceptions that a person steers, newest first: of a flow, with a reason of this code, task and beginning of its error, those before a number; and since when each is one.';
@@ -98,11 +103,10 @@ create or replace function mutirao.count_exceptional(actor int, room int default
 language plpgsql stable security definer as $$
 declare
   p mutirao.person := mutirao.actor(actor);
-  stands int[] := array(select f.exception_task from mutirao.flow f);
 begin
   if not mutirao.is_administrator(p.id) then
     return (select count(*) from (select from mutirao.charged_exceptions(p.id, 10000) limit room) x);
   end if;
-  return (select count(*) from (select from mutirao.stuck(stands) limit room) x);
+  return (select count(*) from (select from mutirao.instance i where i.status = 'open.exception' order by i.flow, i.id desc limit room) x);
 end $$;
 comment on function mutirao.count_exceptional(int, int) is 'How many exceptions a person steers; the most that is asked for stands for as many or more.';
