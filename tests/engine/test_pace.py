@@ -142,6 +142,8 @@ async def test_tales_that_cannot_be_are_left_out_or_refused(stage: Stage) -> Non
         await stage.rows("select mutirao.note_pace('{1}', '{1}', '{1}', '{}')")
     with pytest.raises(RequestError, match="for a minute to a day"):
         await stage.engine.pace(timedelta(days=2))
+    with pytest.raises(RequestError, match="task by task the pace is told of an hour at most, not of 01:01:00"):
+        await stage.engine.pace(timedelta(minutes=61))
 
 
 async def test_workers_that_hand_in_at_once_do_not_stop_each_other(stage: Stage) -> None:
@@ -157,7 +159,8 @@ async def test_after_a_day_a_clock_forgets_it(stage: Stage) -> None:
     await tell(stage, (0, go, 0, 1))
     await stage.advance(hours=23)
     await tell(stage, (0, go, 0, 1))
-    assert len([each for each in (await stage.engine.pace(timedelta(days=1))).minutes if each.done]) == 2
+    day = await stage.engine.pace(timedelta(days=1), by_task=False)
+    assert len([each for each in day.minutes if each.done]) == 2
     await stage.advance(hours=1, minutes=1)
     await stage.rows("select mutirao.turn_clock(500, 'workers')")
     assert await stage.rows("select count(*) from mutirao.minute_pace where task = %s", go) == [(1,)]

@@ -39,6 +39,10 @@ async def test_a_pace_of_a_month_is_refused_and_others_than_administrators_are(s
     boss, clerk = await site18.client("boss"), await site18.client("clerk_1")
     async with refused("wrong_body", 422, "minutes"):
         await boss.jobs.pace(timedelta(days=30))
+    async with refused("wrong_call", 422, "task by task the pace is told of an hour at most"):
+        await boss.jobs.pace(timedelta(days=1))
+    day = await boss.jobs.pace(timedelta(days=1), by_task=False)
+    assert (len(day.minutes), day.tasks) == (1440, [])
     for ask in (clerk.jobs.pace, clerk.jobs.queue, clerk.jobs.health):
         async with refused("forbidden", 403):
             await ask()

@@ -86,7 +86,7 @@ class HealthCalls(Caller):
     """The part of the engine that tells how things go."""
 
     async def pace(self, period: timedelta = timedelta(hours=1), *, by_task: bool = True) -> Pace:
-        """How much workers did of late, and how long it took them; of a day at most. By minute alone it costs next to nothing."""
+        """How much workers did of late, and how long it took them; of an hour at most, or of a day by minute alone, which costs next to nothing."""
         minutes = await self._rows(MinutePace, "pace_by_minute", [period])
         return Pace(minutes, await self._rows(TaskPace, "pace_by_task", [period]) if by_task else [])
 

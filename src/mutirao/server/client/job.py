@@ -27,9 +27,11 @@ class Jobs(Noun):
         """What waits for workers, and how many of them do it."""
         return await self._http.get(list[Queue], "/api/jobs/queue")
 
-    async def pace(self, period: timedelta = timedelta(hours=1)) -> Pace:
-        """How much workers did of late, and how long it took them."""
-        return await self._http.get(Pace, "/api/jobs/pace", minutes=round(period / timedelta(minutes=1)))
+    async def pace(self, period: timedelta = timedelta(hours=1), *, by_task: bool = True) -> Pace:
+        """How much workers did of late, and how long it took them; of an hour at most, or of a day by minute alone."""
+        return await self._http.get(
+            Pace, "/api/jobs/pace", minutes=round(period / timedelta(minutes=1)), by_task=by_task
+        )
 
     async def health(self) -> Health:
         """How the database is."""

@@ -58,9 +58,13 @@ async def queue(who: Administrator) -> Response:
 
 
 @router.get("/pace", response_model=Pace)
-async def pace(who: Administrator, minutes: Annotated[int, Query(ge=1, le=1440)] = 60) -> Response:
+async def pace(
+    who: Administrator,
+    minutes: Annotated[int, Query(ge=1, le=1440)] = 60,
+    by_task: Annotated[bool, Query(description="Task by task as well, of an hour at most.")] = True,
+) -> Response:
     """How much workers did of late, minute by minute, the present one last, and task by task. Half of what went well took `p50` seconds at most."""
-    return answer(await who.engine.pace(timedelta(minutes=minutes)))
+    return answer(await who.engine.pace(timedelta(minutes=minutes), by_task=by_task))
 
 
 @router.get("/{job}", response_model=JobRecord)

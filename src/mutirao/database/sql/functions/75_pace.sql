@@ -81,11 +81,16 @@ end;
 comment on function mutirao.pace_by_minute(interval) is
   'Minute by minute, the present one last: attempts of workers that went well, that failed, and the seconds that half of the former, and all but five in a hundred, took at most.';
 
+-- Of a day, five hundred tasks have thirty million counts of how long something took.
 create or replace function mutirao.pace_by_task(period interval default interval '1 hour')
 returns table (flow text, task text, done bigint, failed bigint, p50 float8, p95 float8)
-language sql stable security definer begin atomic
-  with known as (
-    select p.* from mutirao.minute_pace p where p.minute > date_trunc('minute', mutirao.now()) - mutirao.check_period(period) and p.task <> 0),
+language plpgsql stable security definer as $$
+begin
+  if mutirao.check_period(period) > interval '1 hour' then
+    perform mutirao.refuse('wrong_call', format('task by task the pace is told of an hour at most, not of %s: of a day it is told minute by minute alone', period));
+  end if;
+  return query with known as (
+    select p.* from mutirao.minute_pace p where p.minute > date_trunc('minute', mutirao.now()) - pace_by_task.period and p.task <> 0),
   spread as (
     select k.task, u.n, sum(u.count) as count from known k cross join lateral unnest(k.took) with ordinality u(count, n) group by 1, 2),
   took as (
@@ -94,8 +99,8 @@ language sql stable security definer begin atomic
     select k.task, sum(k.done)::bigint as done, sum(k.failed)::bigint as failed from known k group by 1)
   select f.name, n.name, c.done, c.failed, mutirao.took_at_most(t.took, 0.5), mutirao.took_at_most(t.took, 0.95)
   from counted c join mutirao.task n on n.id = c.task join mutirao.flow f on f.id = n.flow left join took t on t.task = c.task order by f.name, n.name;
-end;
-comment on function mutirao.pace_by_task(interval) is 'As mutirao.pace_by_minute, of the whole period, task by task.';
+end $$;
+comment on function mutirao.pace_by_task(interval) is 'As mutirao.pace_by_minute, of the whole period, which is an hour at most, task by task.';
 
 create or replace function mutirao.forget_pace(room int) returns int
 language plpgsql as $$
