@@ -217,6 +217,7 @@ async def test_of_two_who_start_with_one_key_at_once_the_second_does_not_see_wha
     start = "select mutirao.create_instance(%s, 'letter', key => %s, in_charge => %s)"
     first = (start, office.manager, "one", office.first)
     answer = await against(office, first, (start, other, key, office.second), waits=key == "one")
+    assert not isinstance(answer, str), answer
     [(started,)] = answer
     concerned = await office.engine.rows("select person from mutirao.participation where instance = %s", started)
     by_first, by_second = {office.manager, office.first}, {other, office.second}
