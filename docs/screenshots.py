@@ -129,6 +129,7 @@ PARTS = (
     "/asset/{name}",
     "/badges",
     "/work/next",
+    "/work/counts",
     "/schedules/form",
     "/schedules/times",
     "/instances/{instance}/why/{task}",

@@ -1,6 +1,7 @@
 """How times are written for one reader, whatever somebody else has put in."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -30,3 +31,11 @@ def test_a_time_is_told_in_the_zone_and_the_form_of_its_reader() -> None:
 @pytest.mark.parametrize(("count", "told"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (5 * 10**12, "5,000 GB")])
 def test_sizes_are_told_in_units_that_one_can_read(count: int, told: str) -> None:
     assert reader("UTC").size(count) == told
+
+
+@pytest.mark.parametrize(
+    "value", [10**30, Decimal("1e26"), Decimal("-12345678901234567890.123456789"), Decimal("1e-30"), 1e300]
+)
+def test_a_number_of_any_size_can_be_shown(value: float | Decimal) -> None:
+    assert reader("UTC").number(value)
+    assert reader("UTC").value(value)

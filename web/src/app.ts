@@ -20,4 +20,5 @@ import "./pdl";
 import "./often";
 import "./preview";
 import "./shown";
+import "./sure";
 import "./zone";

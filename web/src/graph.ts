@@ -155,7 +155,7 @@ function zoom(canvas: HTMLElement, factor: number, least = 0.05): void {
   const svg = canvas.querySelector("svg");
   if (!svg) return;
   const natural = svg.viewBox.baseVal;
-  const now = factor ? (svg.width.baseVal.value / natural.width) * factor : Math.min(1, (canvas.clientWidth - 4) / natural.width);
+  const now = factor ? (svg.width.baseVal.value / natural.width) * factor : Math.min(1, (canvas.clientWidth - 4) / natural.width, (canvas.clientHeight - 4) / natural.height);
   const scale = Math.min(3, Math.max(least, now));
   svg.setAttribute("width", String(natural.width * scale));
   svg.setAttribute("height", String(natural.height * scale));

@@ -167,6 +167,7 @@ each<HTMLFormElement>("form[data-pdl]", (form) => {
   editor.text.addEventListener("input", () => {
     number(editor, []);
     form.querySelector("[data-put]")?.replaceChildren();
+    form.querySelector("[data-problem]")?.setAttribute("hidden", ""); // it was about another text
     window.clearTimeout(timer);
     timer = window.setTimeout(() => void check(editor), PAUSE);
   });

@@ -11,6 +11,7 @@ const isLike = (node: Node, selector: string): boolean => node instanceof Elemen
 htmx.config.includeIndicatorStyles = false;
 htmx.config.allowEval = false;
 htmx.config.historyCacheSize = 0; // what others may read here later must not stay in the browser
+htmx.config.ignoreTitle = true; // parts of other pages are read into this one
 htmx.config.scrollBehavior = "auto";
 
 htmx.defineExtension("morph", {

@@ -67,9 +67,14 @@ def voice(form: LogFormat | None) -> Callable[[str], None]:
     return lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def log_nothing() -> None:
-    """For a program that shows all that matters by itself."""
+def log_mistakes() -> None:
+    """For a program that shows all that matters by itself: only what a page says is in the log, a mistake of ours, is logged."""
     logging.getLogger("mutirao").handlers = [logging.NullHandler()]
+    handler = _AboveTheDisplay() if progress.is_terminal else logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.ERROR)
+    form = LogFormat.TEXT
+    handler.setFormatter(ProcessorFormatter(foreign_pre_chain=_chain(form), processors=_rendered(form)))
+    logging.getLogger("mutirao.server").handlers = [handler]
     quiet_pool()
 
 

@@ -16,7 +16,7 @@ from mutirao.cli.door import Door, open_door, show_in_browser
 from mutirao.cli.example import TravelExample, Travellers
 from mutirao.cli.firm import RepairExample, move_in
 from mutirao.cli.invocation import calling
-from mutirao.cli.logs import log_nothing
+from mutirao.cli.logs import log_mistakes
 from mutirao.cli.observe import MetricsAddress, MetricsPort, Wanted, observing
 from mutirao.cli.options import Database
 from mutirao.cli.output import console, counted, progress
@@ -83,7 +83,7 @@ def up(
     Example: mutirao up travel.py:Travel
     """
     loaded = load_work(flows) if flows else NOTHING if no_example else EXAMPLE
-    log_nothing()
+    log_mistakes()
     again = calling(database)(shlex.join(["up", *(flows or []), *(["--applications"] if applications else [])]))
     length = None if seconds is None else timedelta(seconds=seconds)
     options = replace(_OPTIONS, applications=applications, host=host, programs=programs)

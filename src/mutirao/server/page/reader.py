@@ -78,8 +78,13 @@ class Reader:
             return f"{format_decimal(round(length.total_seconds() * 1000), locale=self.locale)} ms"
         return format_timedelta(length, granularity="second", threshold=1.5, format="short", locale=self.locale)
 
-    def number(self, value: float | Decimal | None) -> str:
-        return "" if value is None else format_decimal(value, locale=self.locale, decimal_quantization=False)
+    def number(self, value: float | Decimal | None, *, is_grouped: bool = True) -> str:
+        if value is None:
+            return ""
+        try:
+            return format_decimal(value, locale=self.locale, decimal_quantization=False, group_separator=is_grouped)
+        except ArithmeticError:  # it has more digits than Babel can group
+            return str(value)
 
     def size(self, count: int) -> str:
         """Of so many bytes."""

@@ -26,4 +26,5 @@ SAID = {
     "pdl-place": marked("Line {line}, column {column}:"),
     "pdl-hint": marked("hint"),
     "pdl-put": marked("{flow}: version {version} is in place."),
+    "nothing-filled": marked("Nothing is filled in. Press once more if that is right."),
 }

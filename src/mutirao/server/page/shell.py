@@ -76,6 +76,8 @@ class PageRoute(APIRoute):
                 return await inner(request)
             except RequestValidationError as error:
                 wrong = error.errors()[0]
+                if wrong["loc"][0] == "path":
+                    return await missing(request)
                 where = ".".join(str(part) for part in wrong["loc"])
                 return refused(request, RequestError("wrong_call", f"{where}: {wrong['msg']}"))
             except MutiraoError as error:

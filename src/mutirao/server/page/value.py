@@ -6,7 +6,6 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
-from babel.numbers import format_decimal
 
 from mutirao.model.definition import Definition
 from mutirao.model.value import ENCODER
@@ -79,7 +78,7 @@ def pretty(value: Any) -> str:
 def _line(reader: Reader, kind: str, value: Any) -> str:
     try:
         return reader.typed(value, kind)
-    except (ValueError, OverflowError):  # PostgreSQL has times that Python has not, such as infinity
+    except (ValueError, ArithmeticError):  # PostgreSQL has times that Python has not, such as infinity
         return str(value)
 
 
@@ -93,7 +92,7 @@ def _table(reader: Reader, name: str, rows: list[dict[str, Any]]) -> Shown:
 def _cell(reader: Reader, value: Any) -> str:
     """As it is: 2026 may be a year, and 4711 the number of an order."""
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return format_decimal(value, locale=reader.locale, decimal_quantization=False, group_separator=False)
+        return reader.number(value, is_grouped=False)
     return reader.value(value)
 
 

@@ -193,7 +193,7 @@ $$;
 create or replace function mutirao.find_instances(actor int, filter jsonb, before bigint, room int, reach int default 5000, out ids bigint[], out further bigint)
 language plpgsql stable security definer as $$
 declare
-  begun constant timestamptz := clock_timestamp();
+  begun constant timestamptz := mutirao.stopwatch();
   f mutirao.instance_filter := mutirao.read_instance_filter(actor, filter);
   top bigint := least(coalesce(before, 9223372036854775807), mutirao.created_before(f.started_before));
   l record := mutirao.leading_instances(actor, f, top, reach);
@@ -214,7 +214,7 @@ begin
     c := mutirao.walked_closed(f, top, stride);
     further := greatest(o.until, c.until);
     ids := ids || mutirao.fitting_instances(actor, f, array(select n from unnest(o.ids || c.ids) n where n < top and (further is null or n >= further)), room - cardinality(ids));
-    exit when cardinality(ids) = room or further is null or clock_timestamp() > begun + interval '15 milliseconds';
+    exit when cardinality(ids) = room or further is null or mutirao.stopwatch() > begun + interval '15 milliseconds';
     top := further;
     stride := least(4 * stride, reach);
   end loop;
