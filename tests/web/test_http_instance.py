@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from site_kit import Site, fresh_site, newest_site, refused  # noqa: F401 gives the fixtures
 
@@ -220,7 +221,8 @@ async def test_each_step_stands_beside_the_state_before_it_wherever_a_page_begin
         await site.engine.set(instance, {"city": str(number)})
         await site.engine.charges.hand_over(clerk, instance, "clerk_1")
     rows = await site.engine.trace(instance)
-    before, was = {}, None
+    before: dict[int, Any] = {}
+    was: dict[str, Any] | None = None
     for row in rows:
         before[row.id] = None if row.state is None else was
         was = row.state or was

@@ -149,7 +149,7 @@ async def test_of_a_circle_others_are_told_without_their_numbers(place: Place) -
     [stuck] = [each async for each in client.exceptions.instances()]
     [listed] = [each async for each in client.instances.all()]
     for seen in (stuck, listed, await client.instances.get(two)):
-        [reason] = seen.reasons or ()
+        [reason] = seen.reasons or []
         assert (None in reason["instances"], one in reason["instances"], "error" in reason) == (True, False, False)
 
 
@@ -157,5 +157,5 @@ async def test_of_a_circle_whoever_may_see_the_others_is_told_which_they_are(pla
     one, two = await in_a_circle(place)
     page = await place.visit("boss", f"/instances/{two}")
     await expect(page.get_by_label("Who waits for whom").get_by_role("link", name=str(one))).to_be_visible()
-    [reason] = (await (await place.site.client("boss")).instances.get(two)).reasons or ()
+    [reason] = (await (await place.site.client("boss")).instances.get(two)).reasons or []
     assert set(reason["instances"]) == {one, two}
