@@ -31,7 +31,7 @@ router = pages()
 
 _PAGE = 25
 _LONG = 240
-_TOLD_FOR = timedelta(minutes=10)
+_TOLD_FOR = timedelta(minutes=2)
 """So long a batch that has ended is still shown."""
 
 Word = Annotated[Text, Field(max_length=200)]
