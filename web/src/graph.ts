@@ -13,7 +13,7 @@ interface Drawing {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const READABLE = 0.75;
+const READABLE = 0.6;
 const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
 function element<K extends keyof SVGElementTagNameMap>(
