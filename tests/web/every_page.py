@@ -32,7 +32,7 @@ STUCK = Definition(
 )
 """Answered with anything but yes, nothing follows: an exception."""
 SECRET = "Atlantis, which is the business of clerk_1"
-_NOT_PAGES = ("/asset/{name}", "/badges", "/work/next")
+_NOT_PAGES = ("/asset/{name}", "/badges", "/work/next", "/work/counts")
 _QUERIES = {"/schedules/times": "?cron=0 9 * * 1-5", "/batches/new": "?kind=cancel&instance={instance}"}
 
 

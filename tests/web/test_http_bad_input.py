@@ -209,7 +209,7 @@ async def test_a_text_without_end_is_refused(site18: Site) -> None:
 async def test_what_is_not_there(site18: Site) -> None:
     http = await site18.http("boss")
     assert await code_of(await http.get("/api/nothing")) == (404, "unknown_path")
-    assert await code_of(await http.get("/")) == (404, "unknown_path")
+    assert await code_of(await http.get("/nothing")) == (404, "unknown_path")
     assert await code_of(await http.delete("/api/flows")) == (405, "wrong_method")
     for path, code in (
         ("/api/instances/17", "unknown_instance"),

@@ -12,8 +12,8 @@ async def shows(page: Page, *instances: int) -> None:
     """These, in this order, and no others."""
     rows = page.locator("tbody[data-rows] tr")
     await expect(rows).to_have_count(len(instances))
-    found = [await row.get_attribute("id") for row in await rows.all()]
-    assert found == [f"instance-{each}" for each in instances]
+    for place, each in enumerate(instances):
+        await expect(rows.nth(place)).to_have_attribute("id", f"instance-{each}")
 
 
 async def test_instances_are_narrowed_down_by_what_is_known_of_them(place: Place) -> None:

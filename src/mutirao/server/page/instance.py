@@ -27,6 +27,7 @@ router = pages()
 
 _STEPS = 40
 _JOBS = 100
+_TRIES = 3
 _SAID = 200
 _BARS = 400
 
@@ -47,8 +48,7 @@ class Looked:
 @router.get("/instances/{instance}")
 async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cursor = None) -> Response:
     """What is live in it is read again when it moves; the cursor is that of its story."""
-    seen = await who.sight.instance(instance)
-    looked = await _look(who, seen, decode_cursor(cursor, int))
+    seen, looked = await _consistently(who, instance, decode_cursor(cursor, int))
     reader = Reader.of(request)
     acts = acts_of(seen, looked.definition, looked.standings, reader)
     steps = looked.steps[:_STEPS]
@@ -83,6 +83,18 @@ async def why(request: Request, who: SignedIn, instance: Number, task: Text) -> 
     seen = await who.sight.instance(instance)
     found = await who.sight.why(instance, task)
     return render(request, "instance_why.html", seen=seen, task=task, found=found)
+
+
+async def _consistently(who: Who, instance: int, before: int | None) -> tuple[SeenInstance, Looked]:
+    """All of one revision, unless it moves all the time: who steers it names what they were shown."""
+    seen = await who.sight.instance(instance)
+    for _ in range(_TRIES):
+        looked = await _look(who, seen, before)
+        newest = await who.sight.instance(instance)
+        if newest.revision == seen.revision:
+            break
+        seen = newest
+    return seen, looked
 
 
 async def _look(who: Who, seen: SeenInstance, before: int | None) -> Looked:
