@@ -386,3 +386,15 @@ async def test_an_item_and_its_dialogs_fit_a_telephone(place: Place) -> None:
         await choose(page, name)
         await accessible(page)
         await page.keyboard.press("Escape")
+
+
+async def test_a_form_with_nothing_in_it_is_sent_when_that_was_asked_for_twice(place: Place) -> None:
+    _, job = await place.site.item(city="Recife")
+    page = await place.visit("clerk_1", f"/items/{job}")
+    await page.get_by_role("button", name="Take t").click()
+    finish = page.locator("#finish button.main")
+    await finish.click()
+    await expect(page.get_by_text("Nothing is filled in.")).to_be_visible()
+    assert (await place.engine.job(job)).status == "running"
+    await finish.click()
+    await expect(page).to_have_url(f"{place.url}/work")
