@@ -6,7 +6,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 WEB = Path(__file__).parent / "web"
-_NPM = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+_NPM = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent")
 
 
 class PagesHook(BuildHookInterface):  # type: ignore[type-arg] # its argument concerns plugins that have a configuration
