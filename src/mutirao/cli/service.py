@@ -5,6 +5,7 @@ others with it: half a program is worse than none, since nobody would notice.
 """
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -31,10 +32,17 @@ def run_service(coroutine: Coroutine[Any, Any, None]) -> None:
 
 async def serve(services: Sequence[Service], say: Callable[[str], None]) -> None:
     """Run them side by side until they have stopped; `say` is where people are told that they are stopping."""
+    _settle()
     crew = _Crew(services, say)
     await crew.run()
     if crew.is_stopped_at_once:
         raise StoppedAtOnce(_SIGNALED + crew.signals[-1])
+
+
+def _settle() -> None:
+    """What is loaded by now stays until the end: looking through it for garbage would stop us for 70 ms, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Crew:
