@@ -82,6 +82,21 @@ async def test_people_see_those_that_they_have_had_to_do_with(place: Place) -> N
         await expect(outsider.get_by_role("heading", level=1)).to_have_text("This is not for you to see")
 
 
+async def test_what_one_once_had_to_do_with_is_followed_too(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    trip = await new_trip(place, city="Recife", days=3)
+    colleague = await place.site.client("clerk_2")  # is sent no messages of it, and has no items in it any more
+    taken = await colleague.worklist.next()
+    assert taken is not None
+    await colleague.worklist.finish(taken.job, taken.attempt, {"approved": True})
+    page = await place.visit("clerk_2", "/")
+    async with page.expect_response(lambda answer: "hx-request" in answer.request.headers):  # after the first hint
+        await page.goto("/instances")
+    await expect(page.locator(f"#instance-{trip}")).to_contain_text("running")
+    await place.engine.suspend(trip)
+    await expect(page.locator(f"#instance-{trip}")).to_contain_text("suspended")
+
+
 async def test_the_list_goes_by_pages_and_fits_a_small_screen(place: Place) -> None:
     await place.engine.apply(TRIP)
     for _ in range(52):

@@ -1,10 +1,12 @@
 """Instances: those that the reader has had to do with, or all of them. Quick among a million: see database/find.py."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from fastapi import Request, Response
 
-from mutirao.database.record import InstanceCounts
+from mutirao.database.record import Instance, InstanceCounts
 from mutirao.errors import MutiraoError
 from mutirao.model import Definition
 from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
@@ -69,8 +71,15 @@ async def instances(request: Request, who: SignedIn, cursor: Cursor = None) -> R
         rounded=rounded,
         kinds=KINDS,
         takes_all=who.is_administrator and batch_filter(wanted, definition) is not None,
-        events="/api/events?everything=true" if who.is_administrator else "/api/events",
+        events=_events(who, found),
     )
+
+
+def _events(who: Who, found: Sequence[Instance]) -> str:
+    """Administrators hear of whatever moves; others of those that they have in front of them, and may still move."""
+    if who.is_administrator:
+        return "/api/events?everything=true"
+    return f"/api/events?{urlencode([('instance', each.id) for each in found if each.closed_at is None])}"
 
 
 async def definition_of(who: Who, flow: str) -> Definition | None:

@@ -52,7 +52,7 @@ async def hints(
     who: SignedIn,
     instance: Annotated[
         list[Annotated[int, Field(ge=1, le=BIGGEST)]] | None,
-        Query(max_length=20, description="Instances to hear of, too."),
+        Query(max_length=50, description="Instances to hear of, too."),
     ] = None,
     everything: Annotated[
         bool, Query(description="Hear whenever any instance moves, every two seconds at most: for administrators.")
@@ -69,8 +69,8 @@ async def hints(
         raise OperatorError("stopping", "the server is stopping")
     if hub.count(who.id) >= options.streams_each:
         raise RequestError("too_many_streams", f"you have {options.streams_each} streams open: close one")
-    for each in instance or ():
-        await who.sight.instance(each)
+    for unseen in set(instance or ()) - await who.sight.among(instance or ()):
+        raise RequestError("unknown_instance", f"there is no instance {unseen}")
     if everything:
         who.check_administrator()
     stream = OpenStream(who.id, instance or (), hears_everything=everything)

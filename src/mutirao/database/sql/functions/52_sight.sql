@@ -14,7 +14,8 @@ comment on function mutirao.check_see(int, bigint) is 'Refuses whoever may not s
 create or replace function mutirao.seen_among(actor int, instances bigint[]) returns setof bigint
 language sql stable security definer
 begin atomic
-  select n from unnest(instances) n where mutirao.may_see(actor, n);
+  select n from unnest(instances) n
+  where (exists (select from mutirao.instance i where i.id = n) or exists (select from mutirao.closed c where c.id = n)) and mutirao.may_see(actor, n);
 end;
 comment on function mutirao.seen_among(int, bigint[]) is 'Which of these instances a person may see.';
 
