@@ -69,7 +69,7 @@ async def test_an_item_that_is_taken_from_somebody_leaves_them_what_they_wrote(p
     await page.get_by_label("Remarks").fill("an hour of work")
     in_charge = await place.visit("clerk_1", f"/items/{job}")
     await in_charge.get_by_role("button", name="Take it from clerk_2").click()
-    await in_charge.get_by_role("dialog").get_by_role("button", name="Give back").click()
+    await in_charge.get_by_role("dialog").get_by_role("button", name="Take it from clerk_2").click()
     await expect(page.get_by_text("It was taken from you")).to_be_visible()
     await expect(page.get_by_label("Remarks")).to_have_value("an hour of work")
     await in_charge.locator("#take").click()

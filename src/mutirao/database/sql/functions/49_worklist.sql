@@ -128,12 +128,12 @@ language sql stable
 return coalesce(j.offered_to = person, false) or j.offered_to is null and exists (select from mutirao.member m where m.role = j.role and m.person = is_own.person)
   or exists (select from mutirao.invited i where i.person = is_own.person and i.job = j.id);
 
--- Whose item it is that somebody sees only because they stand in for them.
+-- Whose item it is that somebody sees or holds only because they stand in for them.
 create or replace function mutirao.instead_of(actor int, persons int[], j mutirao.job) returns text
 language sql stable
 return case
-  when cardinality(persons) = 1 or j.status = 'running' and j.person = actor then null
-  when j.status = 'running' then (select p.name from mutirao.person p where p.id = j.person and p.id = any (persons))
+  when cardinality(persons) = 1 then null
+  when j.status = 'running' and j.person is distinct from actor then (select p.name from mutirao.person p where p.id = j.person and p.id = any (persons))
   when not mutirao.is_own(actor, j) then (select p.name from mutirao.person p where p.id = any (persons) and mutirao.is_own(p.id, j) order by p.id limit 1) end;
 
 create or replace function mutirao.item_rows(actor int, persons int[], jobs bigint[]) returns setof mutirao.item_row
