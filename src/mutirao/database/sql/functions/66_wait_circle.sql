@@ -167,8 +167,9 @@ declare
 begin
   i.reasons := mutirao.reasons_without(i.reasons, array[job]);
   if circle is not null then
+    -- A message does not number the others: they may be none of its reader's.
     i.reasons := coalesce(i.reasons, '[]') || jsonb_build_object('code', 'wait_circle', 'job', job, 'instances', circle, 'error', says);
-    perform mutirao.tell(array_agg(mutirao.message_to(c.person, 'exception', i.id, format('Instance %s of %s cannot go on: %s.', i.id, f.name, says), jsonb_build_object('code', 'wait_circle'))))
+    perform mutirao.tell(array_agg(mutirao.message_to(c.person, 'exception', i.id, format('Instance %s of %s cannot go on: it waits for instances that wait for it.', i.id, f.name), jsonb_build_object('code', 'wait_circle'))))
     from mutirao.charge c join mutirao.flow f on f.id = i.flow where c.instance = i.id;
   end if;
   update mutirao.instance x set reasons = i.reasons, status = case when x.hold is not null then x.status when i.reasons is null then 'open.running' else 'open.exception' end where x.id = i.id;
