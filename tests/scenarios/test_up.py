@@ -22,6 +22,7 @@ def test_example_moves_before_your_eyes(place: Path) -> None:
     assert said.returncode == 0, said
     assert "PostgreSQL 18" in said.stdout
     assert "completed: " in said.stdout
+    assert "clerk_1 (office), technician_1 (technician)" in said.stdout
     assert said.stdout.splitlines()[-1].startswith("Stopped; ")
     listed = mutirao("instance", "list", "--status", "closed.completed", MUTIRAO_HOME=place / "home")
     assert "travel_example" in listed.stdout

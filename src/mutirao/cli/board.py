@@ -1,4 +1,4 @@
-"""What `mutirao up` shows: a board that changes before your eyes, or a line a second where nobody watches."""
+"""What `mutirao up` shows: a board that changes before your eyes, or a line now and then where nobody watches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +37,15 @@ class View:
     exceptions: list[Instance] = field(default_factory=list)
     silent_for: timedelta | None = None
     """How long the database has not answered."""
+
+    @property
+    def jobs(self) -> list[Backlog]:
+        return [each for each in self.backlog.values() if each.task != EXCEPTION_TASK]
+
+    @property
+    def trouble(self) -> tuple[bool, int]:
+        """What somebody should hear of at once: whether the database is silent, and how many jobs are stuck."""
+        return self.silent_for is not None, sum(each.stuck for each in self.jobs)
 
 
 async def look(engine: Engine, before: View) -> View:
@@ -79,9 +88,8 @@ class Board:
         """The same in short, for a log."""
         if view.silent_for is not None:
             return _silence(view.silent_for)
-        jobs = [each for each in view.backlog.values() if each.task != EXCEPTION_TASK]
-        waiting = sum(each.ready + each.waiting for each in jobs)
-        running, stuck = sum(each.running for each in jobs), sum(each.stuck for each in jobs)
+        waiting = sum(each.ready + each.waiting for each in view.jobs)
+        running, (_, stuck) = sum(each.running for each in view.jobs), view.trouble
         done = sum(self.tally.done.values())
         line = f"{counted(done, 'job')} done, {rate:.1f} a second; {running} running, {waiting} waiting, {stuck} stuck"
         if view.finished:

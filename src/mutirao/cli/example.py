@@ -22,7 +22,9 @@ UNREACHABLE = "Atlantis"
 _DESTINATIONS = ("Lisbon", "Recife", "Maputo", "Luanda", "Praia", "Porto", "Dili", "Salvador")
 _HOTELS = ("Seaside", "Old Town", "Station", "Garden", "Lighthouse")
 
-_PAUSE = timedelta(seconds=0.6)
+# Something is to be seen soon; then they shall not flood the lists in which a newcomer looks for the work of people.
+_FIRST_PAUSE, _PAUSE = timedelta(seconds=0.6), timedelta(seconds=5)
+_FIRST = 8
 _UNREACHABLE_EVERY = 12
 _ENOUGH_EXCEPTIONS = 3
 _ENOUGH_WAITING = 50
@@ -60,7 +62,7 @@ class TravelExample(Flow):
 
 
 class Travellers:
-    """Ask for a journey every now and then, until stopped."""
+    """Ask for some journeys at once, and for one more every now and then, until stopped."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -77,7 +79,7 @@ class Travellers:
             except MutiraoError as error:
                 if not is_lost(error):
                     raise
-            await is_set_within(self._stopped, _PAUSE)
+            await is_set_within(self._stopped, _FIRST_PAUSE if self._asked < _FIRST else _PAUSE)
 
     async def _ask(self) -> None:
         backlog = await self._engine.backlog()

@@ -14,8 +14,8 @@ from mutirao.cli.arguments import HostName, ProgramsFolder, RunsApplications
 from mutirao.cli.board import Board
 from mutirao.cli.door import Door, open_door, show_in_browser
 from mutirao.cli.example import TravelExample, Travellers
-from mutirao.cli.firm import RepairExample, move_in
-from mutirao.cli.invocation import calling
+from mutirao.cli.firm import INTRODUCTION, STAFF, RepairExample, move_in
+from mutirao.cli.invocation import Invocation, calling
 from mutirao.cli.logs import log_mistakes
 from mutirao.cli.observe import MetricsAddress, MetricsPort, Wanted, observing
 from mutirao.cli.options import Database
@@ -48,6 +48,9 @@ _OPTIONS = WorkerOptions(name="up", clock=False)
 
 _HINTS = ("instance list", "instance trace {last}", "db shell")
 _EXAMPLE_HINTS = (*_HINTS, "instance repair {stuck} destination=Lisbon")
+
+_JOURNEYS = f"journeys that programs book ({TravelExample.definition.name})"
+_AS_ONE_OF_THEM = f"person reset-password {next(iter(STAFF))}"
 
 # For a server that somebody else runs. Our own is started again, however long that takes, or we are told why not.
 _PATIENCE = timedelta(seconds=10)
@@ -112,7 +115,7 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
         server = _server(engine, shown)
         door = await open_door(engine) if server else None
         with _step("Putting the flows in place"):
-            loaded, actors = await with_example(engine, loaded, door)
+            loaded, actors = await with_example(engine, loaded, door, calling(database))
             tally = Tally()
             worker, board = await prepare(engine, loaded, tally, Shown(str(engine), database), options, observers)
         if server and door:
@@ -131,14 +134,19 @@ async def _up(loaded: Loaded, shown: Shown, length: timedelta | None, options: W
     _say(f"Stopped; {done}. Nothing is lost: `{shown.words}` goes on from here.")
 
 
-async def with_example(engine: Engine, loaded: Loaded, door: Door | None) -> tuple[Loaded, list[Service]]:
+async def with_example(
+    engine: Engine, loaded: Loaded, door: Door | None, call: Invocation
+) -> tuple[Loaded, list[Service]]:
     """What is to be run, and who makes it move. The example with people is there where nobody else is."""
     if loaded is not EXAMPLE:
         return loaded, []
     newcomer = door.name if door and door.password else None
     if not await move_in(engine, newcomer):
-        _say("There are flows or roles of others here, so the example with people stays out.")
+        _say(
+            f"An example runs: {_JOURNEYS}. There are flows or roles of others here, so the one with people stays out."
+        )
         return loaded, [Travellers(engine)]
+    _say(f"Examples run: {_JOURNEYS}; and {INTRODUCTION}. To sign in as one of them: {call(_AS_ONE_OF_THEM)}")
     both = Loaded(EXAMPLE.flows + FIRM.flows, EXAMPLE.handlers + FIRM.handlers)
     return both, [Travellers(engine), Callers(engine), Staff(engine)]
 

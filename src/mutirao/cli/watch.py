@@ -13,6 +13,7 @@ from datetime import timedelta
 from rich.live import Live
 
 from mutirao.cli.board import Board, View, look
+from mutirao.cli.logged import Logged
 from mutirao.cli.output import console
 from mutirao.cli.rate import Rate
 from mutirao.cli.service import Service, is_set_within
@@ -38,6 +39,7 @@ class Watch:
         self._others: Sequence[Service] = ()
         self._view = View()
         self._rate = Rate()
+        self._logged = Logged()
 
     def stops(self, services: Sequence[Service]) -> None:
         self._others = services
@@ -49,8 +51,9 @@ class Watch:
         with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
             while not self._stopped.is_set():
                 await self._look()
-                self._show(live)
-                if self._length is not None and self._up_for() >= self._length:
+                is_over = self._length is not None and self._up_for() >= self._length
+                self._show(live, is_over=is_over)
+                if is_over:
                     self._stop_all()
                 await is_set_within(self._stopped, self._pause())
 
@@ -73,12 +76,12 @@ class Watch:
             )
         self._view.silent_for = silent
 
-    def _show(self, live: Live | None) -> None:
+    def _show(self, live: Live | None, *, is_over: bool) -> None:
         rate = self._rate.of(sum(self._board.tally.done.values()))
-        if live is None:
-            console.print(self._board.line(self._view, rate), highlight=False, markup=False, soft_wrap=True)
-        else:
+        if live is not None:
             live.update(self._board.full(self._view, rate, self._up_for()), refresh=True)
+        elif self._logged.is_due(self._board.line(self._view, 0.0), self._view, is_last=is_over):
+            console.print(self._board.line(self._view, rate), highlight=False, markup=False, soft_wrap=True)
 
     def _stop_all(self) -> None:
         for service in self._others:
