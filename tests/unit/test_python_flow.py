@@ -416,3 +416,22 @@ def test_a_wait_or_limit_that_cannot_be_is_refused(options: dict[str, Any], says
 def test_a_wait_needs_something_that_starts_it() -> None:
     with pytest.raises(FlowError, match="has neither when nor depends"):
         wait("due_at")
+
+
+def test_what_a_task_writes_may_be_declared_and_then_it_writes_nothing_else() -> None:
+    class Order(Flow):
+        price: int | None = None
+        bill: str | None = None
+
+        @task(when="price is null", outputs=["price"])
+        def calculate(self) -> Change:
+            return {"price": 12}
+
+    [calculate] = Order.definition.tasks
+    assert calculate.outputs == ("price",)
+    handler = Order.handlers["calculate"]
+    assert handler.encode_change({"price": 12}) == b'{"price":12}'
+    with pytest.raises(RequestError, match=r'task "calculate" does not write "bill": its outputs are price'):
+        handler.encode_change({"price": 12, "bill": "A-1"})
+    with pytest.raises(FlowError, match='unknown attribute "prise"'):
+        FlowBuilder("order").task("calculate", when="true", outputs=("prise",)).build()

@@ -106,6 +106,15 @@ async def test_the_example_is_explained_with_three_things_to_try(bare: Place) ->
     await expect(page.get_by_role("heading", name="Three things to try")).to_be_visible()
     narrow = await bare.visit("boss", "/", viewport=NARROW)
     await fits(narrow)
+    await page.get_by_role("link", name="All calls").click()
+    await expect(page).to_have_url(re.compile(rf"/instances\?flow={EXAMPLE}$"))
+
+
+async def test_whoever_starts_the_example_is_asked_only_for_what_a_caller_knows(bare: Place) -> None:
+    await move_in(bare.engine)
+    page = await bare.visit("boss", f"/flows/{EXAMPLE}/start")
+    asked = page.locator("form.start > .field > label")
+    await expect(asked).to_have_text([re.compile(each) for each in ("Customer", "Request", "Letter", "Account")])
 
 
 async def test_what_was_tried_is_ticked(bare: Place) -> None:

@@ -62,7 +62,12 @@ class RepairExample(Flow):
         description="Choose a day for the visit",
     )
 
-    @task(when="visit_on is not null and parts is null", task_class=VAN, description="Fetch the parts with the van")
+    @task(
+        when="visit_on is not null and parts is null",
+        outputs=("parts",),
+        task_class=VAN,
+        description="Fetch the parts with the van",
+    )
     async def fetch_parts(self) -> Change:
         await asyncio.sleep(0.5)
         return {"parts": f"box {sum(map(ord, self.request)) % 90 + 10}"}
@@ -77,7 +82,7 @@ class RepairExample(Flow):
         description="Go there with the van, repair it, note the hours",
     )
 
-    @task(when="hours is not null and price is null", description="Calculate the price")
+    @task(when="hours is not null and price is null", outputs=("price",), description="Calculate the price")
     async def calculate_price(self) -> Change:
         return {"price": (self.hours or 0) * _HOUR + _TRAVEL}
 
@@ -90,12 +95,20 @@ class RepairExample(Flow):
         description="Approve the price, or not",
     )
 
-    @task(when="price is not null and bill is null and (price <= 200 or approved)", description="Write the bill")
+    @task(
+        when="price is not null and bill is null and (price <= 200 or approved)",
+        outputs=("bill",),
+        description="Write the bill",
+    )
     async def write_bill(self) -> Change:
         await asyncio.sleep(0.5)
         if self.account is None:
             raise Failed(f"{self.customer} has no account: give one, such as A-100, and it goes on")
         return {"bill": f"{self.account}: {self.price:.2f}"}
+
+
+_PEOPLE = ", ".join(f"{name} ({role})" for name, role in STAFF.items())
+INTRODUCTION = f"a firm that repairs ({RepairExample.definition.name}), in which {_PEOPLE} work"
 
 
 async def move_in(engine: Engine, newcomer: str | None = None) -> bool:

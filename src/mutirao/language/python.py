@@ -16,6 +16,7 @@ made by programs, without a class statement, are made by `builder`.
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FrameType, MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
@@ -24,7 +25,7 @@ from mutirao.language.body import make_definition, read_body
 from mutirao.language.handler import Handler
 from mutirao.language.place import place_of_frame, placed
 from mutirao.language.signature import read_signature
-from mutirao.model import Change, Definition, StateCodec
+from mutirao.model import Change, Definition, StateCodec, Task
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -121,18 +122,26 @@ def finish(
         setattr(cls, each.name, each.default)
     cls.handlers = MappingProxyType(
         {
-            task.name: _handler(cls, task.name, functions[task.name], task.transactional, names)
+            task.name: _handler(cls, task, functions[task.name], names)
             for task in definition.tasks
             if task.name in functions
         }
     )
 
 
-def _handler(
-    cls: type[Flow], task: str, function: Callable[..., Any], transactional: bool, names: Mapping[str, Any]
-) -> Handler:
-    signature = read_signature(task, function, transactional=transactional, names=names)
-    return Handler(cls.definition.name, task, function, signature, cls.load_state, cls.encode_change, transactional)
+def _handler(cls: type[Flow], task: Task, function: Callable[..., Any], names: Mapping[str, Any]) -> Handler:
+    signature = read_signature(task.name, function, transactional=task.transactional, names=names)
+    encode = cls.encode_change if task.outputs is None else partial(_encode_outputs, cls, task.name, task.outputs)
+    return Handler(cls.definition.name, task.name, function, signature, cls.load_state, encode, task.transactional)
+
+
+def _encode_outputs(cls: type[Flow], task: str, outputs: tuple[str, ...], change: Change) -> bytes:
+    encoded = cls.encode_change(change)
+    for name in change:
+        if name not in outputs:
+            said = ", ".join(outputs) or "nothing"
+            raise RequestError("wrong_output", f'task "{task}" does not write "{name}": its outputs are {said}')
+    return encoded
 
 
 def _values(state: Flow) -> dict[str, Any]:

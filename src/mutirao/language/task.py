@@ -6,7 +6,7 @@ stands for the task, so that others can depend on it: `depends=book_hotel`, `dep
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from typing import (
     TYPE_CHECKING,
@@ -136,6 +136,7 @@ class TaskOptions(RecoveryOptions, total=False):
     wait: str
     by_clock: bool
     limit: Limit | None
+    outputs: Sequence[str]
 
 
 class WaitOptions(TypedDict, total=False):
@@ -206,6 +207,7 @@ def make_task(name: str, options: TaskOptions, description: str | None) -> Task:
     fields.pop("stands_by", None)
     if "depends" in options:
         fields["depends"] = meant(options["depends"])
+    fields.update({name: tuple(fields[name]) for name in ("inputs", "outputs") if name in fields})
     recovery = {each.name: _named(fields.pop(each.name)) for each in dataclass_fields(Recovery) if each.name in fields}
     if "offer" in fields:  # made now: it may speak of a task that got its name with the class
         fields["offer"] = fields["offer"]()

@@ -134,19 +134,19 @@ def work_options(place: str, role: str, options: WorkOptions) -> TaskOptions:
     def offer() -> Offer:
         return Offer(role=role, policy=_policy(policy), users=tuple(users), **of_offer)
 
-    return cast("TaskOptions", {**_with_tuples(given), "offer": offer})
+    return cast("TaskOptions", {**given, "offer": offer})
 
 
 def child_options(place: str, flow: str, options: StartOptions) -> TaskOptions:
     check_options(place, options, StartOptions)
     _check_start(place, options)
-    return cast("TaskOptions", {**_with_tuples(dict(options)), "child": flow})
+    return cast("TaskOptions", {**options, "child": flow})
 
 
 def application_options(place: str, name: str, options: ApplicationOptions) -> TaskOptions:
     check_options(place, options, ApplicationOptions)
     _check_start(place, options)
-    return cast("TaskOptions", {**_with_tuples(dict(options)), "application": name})
+    return cast("TaskOptions", {**options, "application": name})
 
 
 def _policy(given: PolicyKind | Picked | Policy) -> Policy:
@@ -158,7 +158,3 @@ def _policy(given: PolicyKind | Picked | Policy) -> Policy:
 def _check_start(place: str, options: StartOptions) -> None:
     if not has_start(options):
         raise without_start(place, "add when=… or depends=…, or stands_by=True if another task names it")
-
-
-def _with_tuples(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if name in ("inputs", "outputs") else value for name, value in given.items()}
