@@ -112,6 +112,28 @@ async def test_what_is_wrong_with_a_text_is_told_with_its_place(site18: Site) ->
     assert 'did you mean "clerk"?' in answer.json()["detail"]
 
 
+async def test_all_that_is_wrong_with_a_text_is_told_at_once(site18: Site) -> None:
+    """A wrong name in one task hides neither a role that is not there nor a condition that PostgreSQL refuses."""
+    text = """WORKFLOW trip {
+      STRING City; STRING Answer;
+      FINAL "anser is not null";
+      TASK a { DEPENDS; ROLE clrk; OUT_CONTEXT Anser; }
+      TASK b { WHEN "citi = 'Recife' and task_a = 'failed'"; PRIORTY 3; }
+      TASK c { DEPENDS d -> SUCCEEDED; ROLE clerk; }
+    }"""
+    answer = (await (await site18.http("boss")).post("/api/pdl/check", json={"text": text})).json()
+    told = [(each["line"], each["code"]) for each in answer["findings"] if not each["is_warning"]]
+    assert told == [
+        (3, "unknown_attribute"),
+        (4, "unknown_role"),
+        (4, "unknown_attribute"),
+        (5, "unknown_attribute"),
+        (5, "pdl_syntax"),
+        (6, "unknown_task"),
+    ]
+    assert answer["flows"] == [{"flow": "trip", "is_new": True}]
+
+
 async def test_flows_that_are_each_others_children_are_refused(site18: Site) -> None:
     boss = await site18.client("boss")
     text = "WORKFLOW a { TASK x { DEPENDS; WORKFLOW a; } }"

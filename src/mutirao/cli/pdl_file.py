@@ -47,10 +47,9 @@ def formatted(source: Source) -> str:
 
 
 async def judge(engine: Engine, sources: Sequence[Source]) -> Reading:
-    """PostgreSQL has a say about the conditions, if nothing else is wrong."""
+    """PostgreSQL has a say about the conditions."""
     reading = examine(sources, await engine.library.inventory())
-    if not reading.findings.errors:
-        await reading.judge(engine.library.try_out)
+    await reading.judge(engine.library.try_out)
     return reading
 
 

@@ -13,7 +13,7 @@ from mutirao.language.pdl.clause import APPLICATION, TASK_MODEL
 from mutirao.language.pdl.finding import MOST_FINDINGS, Findings, WrongError
 from mutirao.language.pdl.flow import FlowReader, KnownModels, warn_unused
 from mutirao.language.pdl.outermost import Outermost
-from mutirao.language.pdl.place import OrderingSpots, Places, Spot, without_refused
+from mutirao.language.pdl.place import OrderingSpots, Places, Spot, conditions_alone, without_refused
 from mutirao.language.pdl.syntax import Block, Clause, Entry, Pair, Place, Tree, first_token
 from mutirao.language.pdl.task import kind_of
 from mutirao.language.pdl.value import NAME, name_of, read, text_of
@@ -26,12 +26,20 @@ _WITHOUT_ENGINE = "; give the file that defines it as well, or --database to loo
 
 @dataclass(slots=True)
 class Reading:
-    """What was read, as far as it could be; and the text of what goes to the library, by `kind name`."""
+    """What was read, as far as it could be; and the text of what goes to the library, by `kind name`.
+
+    `sketches` are of flows that are wrong and so not in the bundle.
+    """
 
     bundle: Bundle
     places: Places
     findings: Findings
     texts: dict[str, str]
+    sketches: tuple[Definition, ...] = ()
+
+    @property
+    def flows(self) -> tuple[Definition, ...]:
+        return (*self.bundle.flows, *self.sketches)
 
     def note(self, error: MutiraoError) -> None:
         """What an engine refused, at its place; raised again if it has none in these files."""
@@ -42,8 +50,13 @@ class Reading:
         self.findings.add(error.code, message, place)
 
     async def judge(self, try_out: Callable[[Bundle], Awaitable[object]]) -> None:
-        """Note what an engine refuses. It tells one thing at a time: so it is asked again without that."""
+        """Note what an engine refuses. It tells one thing at a time: so it is asked again without that.
+
+        Where something is wrong already, only conditions are judged: the rest would be refused for what is known.
+        """
         left: Bundle | None = self.bundle
+        if self.findings.errors:
+            left = Bundle(flows=tuple(conditions_alone(flow) for flow in self.flows))
         while left is not None and self.findings.error_count < MOST_FINDINGS:
             try:
                 await try_out(left)
@@ -69,12 +82,17 @@ def build(trees: Iterable[Tree], inventory: Inventory | None, findings: Findings
     known = KnownModels(own, places.models, _WITHOUT_ENGINE)
     if inventory is not None:
         known = KnownModels({**inventory.models, **own}, places.models)
-    flows = [_flow(desk, block, known, places) for desk, block in found.flows]
+    readers = _present([_flow(desk, block, known, places) for desk, block in found.flows])
+    flows = [(reader, reader.read()) for reader in readers]
     orderings = [_ordering(desk, pair, block, places) for desk, pair, block in found.orderings]
     bundle = Bundle(
-        applications=_present(made), models=_present(own.values()), flows=_present(flows), orderings=_present(orderings)
+        applications=_present(made),
+        models=_present(own.values()),
+        flows=_present(flow for _, flow in flows),
+        orderings=_present(orderings),
     )
-    return Reading(bundle, places, findings, _texts(found))
+    sketches = _present(reader.sketch() for reader, flow in flows if flow is None)
+    return Reading(bundle, places, findings, _texts(found), sketches)
 
 
 def _texts(found: Outermost) -> dict[str, str]:
@@ -143,7 +161,7 @@ def _make(desk: Desk, spot: Spot, said: Said, kind: Callable[..., _Made], given:
         return None
 
 
-def _flow(desk: Desk, block: Block, models: KnownModels, places: Places) -> Definition | None:
+def _flow(desk: Desk, block: Block, models: KnownModels, places: Places) -> FlowReader | None:
     try:
         name = name_of(block.heading[0])
         if name in places.flows:
@@ -153,7 +171,7 @@ def _flow(desk: Desk, block: Block, models: KnownModels, places: Places) -> Defi
         return None
     reader = FlowReader(desk, block, models)
     places.flows[name] = reader.spots
-    return reader.read()
+    return reader
 
 
 def _ordering(desk: Desk, pair: Pair, block: Block, places: Places) -> Ordering | None:

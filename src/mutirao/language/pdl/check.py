@@ -77,6 +77,7 @@ class _Checker:
 
     def __init__(self, reading: Reading, known: Inventory | None) -> None:
         self._bundle, self._places, self._findings = reading.bundle, reading.places, reading.findings
+        self._flows = reading.flows
         self._is_alone = known is None
         self._known = known or Inventory()
 
@@ -84,7 +85,7 @@ class _Checker:
         if self._is_alone:
             return
         roles = self._known.roles
-        for flow in self._bundle.flows:
+        for flow in self._flows:
             spots = self._places.flows[flow.name]
             for role, task in _roles(flow):
                 if role not in roles:
@@ -97,7 +98,7 @@ class _Checker:
         if self._is_alone:
             return
         classes = self._known.classes
-        for flow in self._bundle.flows:
+        for flow in self._flows:
             for task in flow.tasks:
                 if (name := task.task_class) is not None and name not in classes:
                     place = self._places.flows[flow.name].tasks[task.name].at("task_class")

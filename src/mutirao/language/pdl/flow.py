@@ -16,7 +16,7 @@ from mutirao.language.pdl.syntax import Block, Clause, SyntaxGroup, SyntaxTerm, 
 from mutirao.language.pdl.task import OFFER_FIELDS, STAND_INS, kind_of, make_task, model_settings
 from mutirao.language.pdl.text import snake_case
 from mutirao.language.pdl.value import CRITICAL, atoms, name_of, text_of
-from mutirao.model import Attribute, Definition, Policy, Task, TaskModel
+from mutirao.model import Attribute, Definition, Offer, Policy, Task, TaskModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,13 @@ class FlowReader:
         self._said: list[tuple[_TaskHead, Said]] = []
         self._stand_ins: set[str] = set()
         self._lacks_model = False
+        self._own = Said()
         self.spots = FlowSpots(desk.spot(block.heading[0]))
 
     def read(self) -> Definition | None:
         """The definition, or None if something is wrong with it: that has been noted then."""
         before = self._desk.findings.error_count
-        said = Said()
+        said = self._own
         for entry in self._block.entries:
             word = entry.start.upper()
             if isinstance(entry, Block) and word == "TASK":
@@ -70,6 +71,21 @@ class FlowReader:
         self._check_names()
         is_wrong = self._lacks_model or self._desk.findings.error_count > before
         return None if is_wrong else self._define(said)
+
+    def sketch(self) -> Definition | None:
+        """Of one that is wrong, what can be judged all the same: its conditions, roles and classes. None if not even that.
+
+        Where an attribute cannot be read, conditions that speak of it would seem wrong.
+        """
+        attributes = [each for each in self._attributes.values() if each is not None]
+        if len(attributes) < len(self._attributes):
+            return None
+        tasks = [_sketched(name_of(head.name), said.values) for head, said in self._said]
+        own = {each: self._own.values.get(each) for each in ("final", "creator")}
+        try:
+            return Definition(name=name_of(self._block.heading[0]), attributes=attributes, tasks=tasks, **own)  # type: ignore[arg-type]
+        except FlowError:  # noted, or for those to find out who have mended the rest
+            return None
 
     def _define(self, said: Said) -> Definition | None:
         given = said.values
@@ -205,6 +221,12 @@ class FlowReader:
                 self._desk.wrong("duplicate_name", f'"{text_of(atom)}" stands in this list already', atom)
             elif isinstance(atom, Token):
                 names.add(name)
+
+
+def _sketched(name: str, said: Mapping[str, Any]) -> Task:
+    role = said.get("role")
+    offer = None if role is None else Offer(role=role)
+    return Task(name=name, when=said.get("when") or "false", offer=offer, task_class=said.get("task_class"))
 
 
 def warn_unused(desk: Desk, said: Said, kind: str) -> None:

@@ -8,7 +8,7 @@ from lark import Token
 
 from mutirao.language.pdl.syntax import Clause, Place, Tree, first_token
 from mutirao.language.pdl.text import offset_of
-from mutirao.model import Bundle, Definition
+from mutirao.model import Bundle, Definition, Task
 
 _IN_QUOTES = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"\w+")
@@ -137,6 +137,12 @@ def without_refused(bundle: Bundle, message: str) -> Bundle | None:
         return None
     flows = tuple(_without(flow, found) if flow.name == found["flow"] else flow for flow in bundle.flows)
     return None if flows == bundle.flows else replace(bundle, flows=flows)
+
+
+def conditions_alone(flow: Definition) -> Definition:
+    """The flow with nothing to be refused but its conditions and queries."""
+    tasks = tuple(Task(name=task.name, when=task.when or "false") for task in flow.tasks)
+    return Definition(name=flow.name, attributes=flow.attributes, tasks=tasks, final=flow.final)
 
 
 def _without(flow: Definition, refused: re.Match[str]) -> Definition:

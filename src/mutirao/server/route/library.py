@@ -62,9 +62,15 @@ class Found(BaseModel):
     is_warning: bool
 
 
+class Defined(BaseModel):
+    flow: Annotated[str, Field(examples=["leave"])]
+    is_new: Annotated[bool, Field(description="There is no flow of this name yet.")]
+
+
 class Checked(BaseModel):
     ok: bool
     findings: list[Found]
+    flows: Annotated[list[Defined], Field(description="The flows that the text defines, as far as it can be read.")]
 
 
 class AppliedPdl(BaseModel):
@@ -115,6 +121,7 @@ async def apply_pdl(who: Administrator, body: ApplyPdl) -> Response:
     inventory = await who.engine.library.inventory()
     reading = await _read(inventory, body)
     if reading.findings.errors:
+        await reading.judge(who.engine.library.try_out)
         raise _refusal(reading.findings.errors)
     bundle = with_creator(reading.bundle, body.creator, inventory)
     try:
@@ -130,11 +137,13 @@ async def apply_pdl(who: Administrator, body: ApplyPdl) -> Response:
 @router.post("/pdl/check", response_model=Checked)
 async def check_pdl(who: Administrator, body: Pdl) -> Response:
     """Say what is wrong with a text, all of it, with its place. Nothing is changed."""
-    reading = await _read(await who.engine.library.inventory(), body)
-    if not reading.findings.errors:
-        await reading.judge(who.engine.library.try_out)
+    inventory = await who.engine.library.inventory()
+    reading = await _read(inventory, body)
+    await reading.judge(who.engine.library.try_out)
     found = reading.findings
-    return answer({"ok": not found.errors, "findings": [_told(each) for each in (*found.errors, *found.warnings)]})
+    flows = [Defined(flow=name, is_new=name not in inventory.tasks) for name in reading.places.flows]
+    findings = [_told(each) for each in (*found.errors, *found.warnings)]
+    return answer({"ok": not found.errors, "findings": findings, "flows": [each.model_dump() for each in flows]})
 
 
 @router.post("/pdl/format", response_model=Written)
