@@ -100,7 +100,7 @@ SHOTS = (
     Shot("flows", "/flows"),
     Shot("flow", "/flows/{name}"),
     Shot("flow-versions", "/flows/{name}/versions"),
-    Shot("flow-new", "/flows/new", write_something_wrong),
+    Shot("flow-new", "/flows/new-flow", write_something_wrong),
     Shot("flow-edit", "/flows/{name}/edit"),
     Shot("flow-start", "/flows/{name}/start"),
     Shot("instances", "/instances"),

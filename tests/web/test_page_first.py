@@ -37,7 +37,7 @@ async def a_bare_place(servers: dict[str, TestServer], chromium: Browser) -> Asy
 async def test_an_empty_engine_says_what_to_do_first(bare: Place) -> None:
     page = await bare.visit("boss", "/")
     await expect(page.get_by_role("heading", name="Nothing is here yet")).to_be_visible()
-    for words, path in {"Add people": "/people", "Define a flow": "/flows/new"}.items():
+    for words, path in {"Add people": "/people", "Define a flow": "/flows/new-flow"}.items():
         await expect(page.get_by_role("link", name=words)).to_have_attribute("href", path)
     await accessible(page)
     narrow = await bare.visit("boss", "/", viewport=NARROW)

@@ -155,7 +155,7 @@ async def test_a_flow_that_one_may_not_start_is_not_there(place: Place) -> None:
     page = await place.visit("clerk_1", "/flows")
     await expect(page.get_by_role("link", name="request", exact=True)).to_be_visible()
     await expect(page.get_by_role("link", name="journey", exact=True)).to_have_count(0)
-    for path in ("/flows/new", "/flows/request/edit", "/flows/request/versions"):
+    for path in ("/flows/new-flow", "/flows/request/edit", "/flows/request/versions"):
         await page.goto(path)
         await expect(page.get_by_role("heading", level=1)).to_have_text("This is not for you to see")
 

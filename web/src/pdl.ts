@@ -2,7 +2,8 @@
 //
 //   <form data-api="POST /api/pdl" data-pdl> … <textarea name="text"> … <ol data-findings>
 //
-// Nothing is put in place by a check. What was put in place is said in the form, each flow with its version.
+// Nothing is put in place by a check. It tells as well which flows there are in the text: whoever has given one another name
+// is told what becomes of which. What was put in place is told on its own page, each flow with its version.
 import { each, say, tell } from "./part";
 import { ask, wordsFor, type Problem } from "./api";
 
@@ -15,12 +16,18 @@ interface Finding {
   column: number;
   is_warning: boolean;
 }
+interface Defined {
+  flow: string;
+  is_new: boolean;
+}
 interface Editor {
   text: HTMLTextAreaElement;
   gutter: HTMLElement;
   lines: HTMLElement;
   findings: HTMLOListElement;
   status: HTMLElement;
+  others: HTMLElement;
+  own: string | undefined;
   name: HTMLInputElement;
 }
 
@@ -36,6 +43,8 @@ function editorOf(form: HTMLElement): Editor {
     lines: find(".lines"),
     findings: find("[data-findings]"),
     status: find("#pdl-status"),
+    others: find("[data-others]"),
+    own: form.dataset["flow"],
     name: find("input[name=name]"),
   };
 }
@@ -95,6 +104,18 @@ function show(editor: Editor, found: Finding[]): void {
   editor.status.className = `pdl-status ${mistakes ? "is-wrong" : "is-right"}`;
 }
 
+/** What putting it in place does to other flows than the one that this page is about. */
+function warn({ others, own }: Editor, flows: Defined[]): void {
+  const isGone = own !== undefined && !flows.some((each) => each.flow === own);
+  const lines = flows.flatMap(({ flow, is_new }) => {
+    if (flow === own) return [];
+    if (is_new) return isGone ? [say("pdl-renamed", { flow, own })] : [];
+    return [say("pdl-known", { flow })];
+  });
+  others.textContent = lines.join(" ");
+  others.hidden = lines.length === 0;
+}
+
 function bodyFor({ text, name }: Editor): string {
   return JSON.stringify({ text: text.value, name: name.value });
 }
@@ -103,9 +124,11 @@ async function check(editor: Editor): Promise<void> {
   const asked = editor.text.value;
   if (!asked.trim()) return show(editor, []);
   try {
-    const answer = (await ask("POST", "/api/pdl/check", bodyFor(editor))) as { findings: Finding[] };
+    const answer = (await ask("POST", "/api/pdl/check", bodyFor(editor))) as { findings: Finding[]; flows: Defined[] };
     // Somebody who types on is answered for what stands there then.
-    if (asked === editor.text.value) show(editor, answer.findings);
+    if (asked !== editor.text.value) return;
+    show(editor, answer.findings);
+    warn(editor, answer.flows);
   } catch (problem) {
     editor.status.textContent = wordsFor(problem as Problem);
   }
@@ -149,16 +172,12 @@ function takeFiles(form: HTMLElement, editor: Editor): void {
   });
 }
 
-function tellPut(form: HTMLElement, flows: Record<string, number>): void {
-  const items = Object.entries(flows).map(([flow, version]) => {
-    const link = document.createElement("a");
-    link.href = `/flows/${encodeURIComponent(flow)}`;
-    link.textContent = say("pdl-put", { flow, version: String(version) });
-    const item = document.createElement("li");
-    item.append(link);
-    return item;
-  });
-  form.querySelector("[data-put]")?.replaceChildren(...items);
+/** To the page of the flow, or to all of them, where it is told what was put in place. A text may define no flow at all. */
+function goOn(form: HTMLElement, flows: Record<string, number>): void {
+  const put = Object.entries(flows);
+  const [only] = put;
+  form.dataset["done"] = put.map(([flow, version]) => say("pdl-put", { flow, version: String(version) })).join(" ") || say("pdl-put-all");
+  if (only) form.dataset["then"] = put.length === 1 ? `/flows/${encodeURIComponent(only[0])}` : "/flows";
 }
 
 each<HTMLFormElement>("form[data-pdl]", (form) => {
@@ -166,14 +185,13 @@ each<HTMLFormElement>("form[data-pdl]", (form) => {
   let timer: number | undefined;
   editor.text.addEventListener("input", () => {
     number(editor, []);
-    form.querySelector("[data-put]")?.replaceChildren();
     form.querySelector("[data-problem]")?.setAttribute("hidden", ""); // it was about another text
     window.clearTimeout(timer);
     timer = window.setTimeout(() => void check(editor), PAUSE);
   });
   editor.text.addEventListener("scroll", () => follow(editor));
   form.querySelector("[data-formats]")?.addEventListener("click", () => void layOut(editor));
-  form.addEventListener("api:done", (event) => tellPut(form, (event as CustomEvent<{ flows: Record<string, number> }>).detail.flows));
+  form.addEventListener("api:done", (event) => goOn(form, (event as CustomEvent<{ flows: Record<string, number> }>).detail.flows));
   takeFiles(form, editor);
   number(editor, []);
   void check(editor);

@@ -45,7 +45,7 @@ async def pdl_of(definition: Definition) -> str:
     return _written[key]
 
 
-@router.get("/flows/new")
+@router.get("/flows/new-flow")
 async def new(request: Request, who: Administrator) -> Response:
     """A flow that there is not yet."""
     roles = await who.engine.roles.all(who.id)

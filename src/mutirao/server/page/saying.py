@@ -26,5 +26,9 @@ SAID = {
     "pdl-place": marked("Line {line}, column {column}:"),
     "pdl-hint": marked("hint"),
     "pdl-put": marked("{flow}: version {version} is in place."),
+    "pdl-put-all": marked("It is in place."),
+    "pdl-renamed": marked("This makes a new flow called {flow}; {own} stays as it is."),
+    "pdl-known": marked("There is a flow called {flow} already: this makes a new version of it."),
+    "check-numbers": marked("Numbers are wanted, such as 48, 24, 1."),
     "nothing-filled": marked("Nothing is filled in. Press once more if that is right."),
 }
