@@ -73,7 +73,7 @@ async def test_messages_are_filtered_and_told_in_plain_words(place: Place) -> No
     await page.locator(".message").first.get_by_text("Exactly").click()
     await expect(page.locator(".message").first).to_contain_text(f"You are in charge of instance {instance} of request")
     page = await place.visit("outsider", "/messages?kind=gossip")
-    await expect(page.get_by_role("main")).to_contain_text('there is no kind "gossip" of message')
+    await expect(page.get_by_role("main")).to_contain_text('There is no kind "gossip" of message')
 
 
 async def test_many_messages_come_in_pages(place: Place) -> None:

@@ -9,14 +9,7 @@
 import { each, cookie, say, tell } from "./part";
 import { fate, type Field } from "./change";
 import { rereadAll } from "./live";
-
-export interface Problem {
-  status: number;
-  code: string;
-  detail: string;
-  errors?: Array<{ where: string; detail: string }>;
-  findings?: Array<{ line: number; column: number; message: string }>;
-}
+import { sentence, show, type Problem } from "./problem";
 
 const LEAVING = 3000;
 
@@ -103,12 +96,6 @@ export async function ask(method: string, path: string, body?: string, more: Hea
   throw (answer as Problem | undefined) ?? { status: response.status, code: "unknown", detail: response.statusText };
 }
 
-/** What is wrong, in the person's language where the catalogue has a word for it, and exactly, as the engine says it. */
-export function wordsFor(problem: Problem): string {
-  const known = document.querySelector(`#problems [data-code="${CSS.escape(problem.code)}"]`)?.textContent;
-  return known ? `${known} ${problem.detail}` : problem.detail;
-}
-
 function mark(form: HTMLElement, problem: Problem): void {
   const place = form.querySelector<HTMLElement>("[data-problem]") ?? document.getElementById("page-problem");
   for (const each of problem.errors ?? []) {
@@ -117,10 +104,9 @@ function mark(form: HTMLElement, problem: Problem): void {
   }
   // The engine names the attribute that it refuses.
   const named = /attribute "([^"]+)"/.exec(problem.detail)?.[1];
-  if (named) markField(form, named, problem.detail);
+  if (named) markField(form, named, sentence(problem.detail));
   if (!place) return;
-  place.textContent = wordsFor(problem);
-  place.hidden = false;
+  show(place, problem);
   form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
 }
 

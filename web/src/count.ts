@@ -1,6 +1,7 @@
 // A dialog about many says how many these are by now: `data-counts` is what is asked, with the body of its form.
 import { each, say } from "./part";
-import { ask, bodyOf, wordsFor, type Problem } from "./api";
+import { ask, bodyOf } from "./api";
+import { wordsFor, type Problem } from "./problem";
 
 each<HTMLElement>("[data-opens]", (button) => {
   button.addEventListener("click", () => {

@@ -1,6 +1,7 @@
 // The order made by hand: rows of `data-order` are dragged, or moved by the buttons that each has for it.
 import { each, say, tell } from "./part";
-import { ask, wordsFor, type Problem } from "./api";
+import { ask } from "./api";
+import { wordsFor, type Problem } from "./problem";
 import { reread } from "./live";
 
 let dragged: HTMLElement | undefined;

@@ -1,6 +1,7 @@
 // Files of a form: dropped onto it or chosen, sent at once with progress; the field then holds what the API answered.
 import { each, say, tell } from "./part";
-import { csrf, wordsFor, type Problem } from "./api";
+import { csrf } from "./api";
+import { wordsFor, type Problem } from "./problem";
 
 each<HTMLElement>("[data-file]", (place) => {
   const chooser = place.querySelector<HTMLInputElement>("input[type=file]");

@@ -5,7 +5,8 @@
 // Nothing is put in place by a check. It tells as well which flows there are in the text: whoever has given one another name
 // is told what becomes of which. What was put in place is told on its own page, each flow with its version.
 import { each, say, tell } from "./part";
-import { ask, wordsFor, type Problem } from "./api";
+import { ask } from "./api";
+import { wordsFor, type Problem } from "./problem";
 
 const PAUSE = 350;
 const MOST_FINDINGS = 200;

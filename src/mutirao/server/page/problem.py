@@ -1,11 +1,18 @@
-"""The refusals that people meet often, in words of their own language; the engine's exact line stands behind them."""
+"""The refusals that people meet often, in words of their own language."""
+
+import re
 
 from mutirao.server.page.catalogue import marked
 
 PROBLEMS = {
     "changed_meanwhile": marked("Somebody else changed this meanwhile."),
+    "class_held": marked("Other work has to end first."),
+    "critical_task": marked("This cannot be undone."),
     "forbidden": marked("You may not do this."),
     "in_use": marked("Something still uses this."),
+    "instance_cancelled": marked("This instance was cancelled."),
+    "instance_closed": marked("This instance has ended."),
+    "instance_undoing": marked("This instance is being rolled back."),
     "item_finished": marked("This item is already done."),
     "item_taken": marked("Somebody else has taken this item."),
     "item_moved": marked("This item is with somebody else now."),
@@ -28,3 +35,16 @@ PROBLEMS = {
     "wrong_substitute": marked("This person cannot stand in."),
     "wrong_type": marked("A value has the wrong type."),
 }
+
+TELLING = frozenset(
+    """changed_meanwhile class_held critical_task forbidden in_use item_not_held item_taken last_administrator missing_attribute
+    name_taken query_failed role_used unknown_person unknown_role weak_password wrong_cron wrong_substitute wrong_type""".split()
+)
+"""Where the engine's own line adds who, what or why."""
+_BEGINS = re.compile(r"[a-z]+ ")
+
+
+def sentence(line: str) -> str:
+    """A line of the engine, as a sentence; what begins with a name or a place of a form is left as it is. As web/src/problem.ts does."""
+    begun = line[:1].upper() + line[1:] if _BEGINS.match(line) else line
+    return begun if not begun or begun[-1] in ".!?" else f"{begun}."

@@ -18,7 +18,7 @@ from mutirao.errors import MutiraoError, RequestError
 from mutirao.server.openapi import PAGE
 from mutirao.server.page.asset import address
 from mutirao.server.page.catalogue import LANGUAGES, marked, translations
-from mutirao.server.page.problem import PROBLEMS
+from mutirao.server.page.problem import PROBLEMS, TELLING, sentence
 from mutirao.server.page.reader import THEMES, Reader
 from mutirao.server.page.saying import SAID
 from mutirao.server.problem import refusal_status, unforeseen
@@ -50,7 +50,7 @@ PLACES = (
     Place("/", marked("Overview"), "first"),
     Place("/work", marked("My work"), "work", badge="work"),
     Place("/flows", marked("Flows"), "flow"),
-    Place("/schedules", marked("Schedules"), "clock", for_administrators=True),
+    Place("/schedules", marked("Schedules"), "schedule", for_administrators=True),
     Place("/instances", marked("Instances"), "instance"),
     Place("/exceptions", marked("Exceptions"), "exception", badge="exceptions"),
     Place("/waiting", marked("Waiting"), "waiting"),
@@ -104,6 +104,7 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
         "themes": THEMES,
         "said": SAID,
         "problems": PROBLEMS,
+        "telling": TELLING,
         "problem": None,
         "events": "/api/events",
         "now": reader.now,
@@ -124,6 +125,7 @@ def _environment(language: str) -> Environment:
     )
     made.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
     made.globals["asset"] = address
+    made.filters["sentence"] = sentence
     made.filters["urlpart"] = lambda text: quote(str(text), safe="")
     return made
 
