@@ -326,6 +326,19 @@ async def test_whoever_is_in_charge_moves_it_about_and_others_cannot(place: Plac
     assert [each.job async for each in outsider.worklist.all()] == [job]
 
 
+async def test_others_are_told_to_whom_an_item_is_delegated(place: Place) -> None:
+    _, job = await place.site.item()
+    page = await place.visit("clerk_1", f"/items/{job}")
+    await page.get_by_role("button", name="Delegate").click()
+    await page.get_by_role("dialog").get_by_label("Person").fill("clerk_2")
+    await page.get_by_role("dialog").get_by_role("button", name="Delegate").click()
+    await expect(page.locator("#standing")).to_contain_text("It is offered to clerk_2 alone.")
+    await expect(fact(page, "Role")).to_have_text("clerk (offered to clerk_2 alone)")
+    page = await place.visit("clerk_2", f"/items/{job}")
+    await expect(page.locator("#standing")).to_contain_text("Nobody has taken it yet.")
+    await expect(page.locator("#standing")).not_to_contain_text("alone")
+
+
 async def test_it_is_locked_to_be_done_offline(place: Place) -> None:
     await place.engine.apply(CLAIM)
     _, job = await held(place)

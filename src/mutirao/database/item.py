@@ -168,6 +168,7 @@ class ItemView:
     attachments: list[Attachment]
     story: list[StoryRow]
     program: str | None = None  # the file of its application, which is the person's to start
+    offered_to: str | None = None  # whom it is offered to alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ class Worklists(Face):
             "attachments": _records(Attachment, row.pop("attachments")),
             "story": _records(StoryRow, row.pop("story")),
             "program": row.pop("program"),
+            "offered_to": row.pop("offered_to"),
         }
         return ItemView(Item(**row), **parts)
 

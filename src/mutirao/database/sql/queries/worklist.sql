@@ -11,7 +11,8 @@ select role, flow, ready, running, overdue from mutirao.worklist_counts(%s)
 
 -- item_view: one work item in full
 select (item).*, inputs, outputs, in_charge, reminders, v.comments as all_comments, attachments, story,
-  (select a.filename from mutirao.application a where a.name = (v.item).application) as program
+  (select a.filename from mutirao.application a where a.name = (v.item).application) as program,
+  (select p.name from mutirao.job j join mutirao.person p on p.id = j.offered_to where j.id = (v.item).job) as offered_to
 from mutirao.item_view(%s, %s) v
 
 -- once_held: the instance of a work item that a person has had, open or ended
