@@ -72,6 +72,7 @@ async def test_administrators_see_what_needs_a_person_and_what_runs(place: Place
     page = await place.visit("boss", "/")
     stuck = page.get_by_role("region", name="What needs a person")
     await expect(stuck).to_contain_text("the form is lost")
+    await expect(stuck).not_to_contain_text("task_failed")
     await expect(stuck.get_by_role("link", name=f"request {instance}")).to_have_attribute(
         "href", f"/instances/{instance}"
     )
@@ -80,6 +81,17 @@ async def test_administrators_see_what_needs_a_person_and_what_runs(place: Place
     await expect(page.get_by_role("region", name="What runs now")).to_contain_text("1 open")
     await expect(page.get_by_role("region", name="Health")).to_contain_text("No worker is running")
     await accessible(page)
+
+
+async def test_messages_are_told_in_the_readers_language_here_as_well(place: Place) -> None:
+    _, job = await place.site.item(city="Recife")
+    clerk = await place.engine.persons.number("clerk_2")
+    attempt = await place.engine.worklists.select(clerk, job)
+    await place.engine.worklists.fail(clerk, job, attempt, "a ficha sumiu")
+    page = await place.visit("clerk_1", "/", locale="pt-BR")
+    told = page.locator("[id^=first-message-]", has_text="a ficha sumiu")
+    await expect(told).to_contain_text("Approve falhou: a ficha sumiu.")
+    await expect(page.locator("#now")).not_to_contain_text(re.compile("task_failed|open\\.|has failed"))
 
 
 async def test_the_example_is_explained_with_three_things_to_try(bare: Place) -> None:

@@ -61,6 +61,34 @@ async def test_only_what_somebody_changes_is_set_and_what_they_empty_is_taken_aw
     assert {name: value for name, value in seen.state.items() if value is not None} == {"days": 5, "approved": True}
 
 
+async def test_nothing_is_set_where_nobody_changed_anything(place: Place) -> None:
+    well, _ = await trips(place)
+    before = (await place.engine.trace(well))[-1].id
+    page = await place.visit("clerk_1", f"/instances/{well}")
+    dialog = await opened(page, "Set attributes", "Set attributes")
+    for _ in range(2):  # asking twice is no way round it
+        await dialog.get_by_role("button", name="Set them").click()
+        await expect(dialog.get_by_role("alert")).to_have_text("Nothing is changed yet: change at least one value.")
+    assert (await place.engine.trace(well))[-1].id == before
+    await dialog.get_by_label("City").fill("Olinda")
+    await done(dialog, "Set them")
+    await expect(page.locator("#data")).to_contain_text("Olinda")
+
+
+async def test_a_refusal_is_told_in_words_of_the_page(place: Place) -> None:
+    """And in those of the engine only where they say more."""
+    well, _ = await trips(place)
+    page = await place.visit("clerk_1", f"/instances/{well}")
+    dialog = await opened(page, "Set attributes", "Set attributes")
+    await dialog.get_by_label("City").fill("Olinda")
+    await place.engine.cancel(well)
+    await page.evaluate("for (const form of document.querySelectorAll('#set form')) delete form.dataset.revision")
+    await dialog.get_by_role("button", name="Set them").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("This instance has ended.")
+    page = await place.visit("clerk_1", "/instances/999999")
+    await expect(page.get_by_role("main")).to_contain_text("There is no instance 999999.")
+
+
 async def test_a_failed_job_is_tried_again_or_skipped_with_what_it_should_have_written(place: Place) -> None:
     _, ill = await trips(place)
     page = await place.visit("clerk_1", f"/instances/{ill}")

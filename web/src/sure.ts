@@ -1,4 +1,4 @@
-// A form that would write nothing (`data-sure`): it is sent when that was asked for twice.
+// A form that would write nothing (`data-sure`): it is sent when that was asked for twice; with `data-sure="needed"`, never.
 import { bodyOf } from "./api";
 import { say } from "./part";
 
@@ -15,10 +15,11 @@ document.addEventListener(
     if (!(form instanceof HTMLFormElement) || !("sure" in form.dataset) || "asked" in form.dataset || !isEmpty(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    form.dataset["asked"] = "";
+    const isNeeded = form.dataset["sure"] === "needed";
+    if (!isNeeded) form.dataset["asked"] = "";
     const place = form.querySelector<HTMLElement>("[data-problem]");
     if (!place) return;
-    place.textContent = say("nothing-filled");
+    place.textContent = say(isNeeded ? "nothing-changed" : "nothing-filled");
     place.hidden = false;
   },
   true,

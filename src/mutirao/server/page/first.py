@@ -13,6 +13,7 @@ from mutirao.database.item import ItemFilter
 from mutirao.database.record import Instance
 from mutirao.server.need import SignedIn
 from mutirao.server.page.first_step import EXAMPLE, steps_of
+from mutirao.server.page.notice import notice_of
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.reason import reasons_of
 from mutirao.server.page.shell import pages, render
@@ -31,9 +32,10 @@ _OF_THE_EXAMPLE = 40
 @router.get("/")
 async def first(request: Request, who: SignedIn) -> Response:
     flows = {each.name for each in await who.sight.flows()}
-    known = await _own(who)
+    reader = Reader.of(request)
+    known = await _own(who, reader)
     if who.is_administrator:
-        known |= await _engine(who, Reader.of(request))
+        known |= await _engine(who, reader)
     is_example = who.is_administrator and EXAMPLE in flows  # the steps show what only they may see
     wants_steps = is_example and request.cookies.get(SEEN) != "yes"
     return render(
@@ -47,17 +49,18 @@ async def first(request: Request, who: SignedIn) -> Response:
     )
 
 
-async def _own(who: Who) -> dict[str, Any]:
+async def _own(who: Who, reader: Reader) -> dict[str, Any]:
     """What is the reader's own."""
     engine = who.engine
     found = await engine.worklists.size(who.id, enough=_ENOUGH)
+    messages = await engine.messages.page(who.id, unread=True, limit=3)
     return {
         "to_do": found.size,
         "is_more": found.size == _ENOUGH,
         "overdue": found.overdue,
         "items": (await engine.worklists.page(who.id, ItemFilter(sort="deadline"), limit=_FEW)).items,
         "unread": await engine.messages.unread(who.id),
-        "messages": await engine.messages.page(who.id, unread=True, limit=3),
+        "messages": [(each, notice_of(reader, each)) for each in messages],
         "charged": await engine.charges.in_charge(who.id, is_open=True, limit=_FEW),
     }
 

@@ -9,7 +9,7 @@ from mutirao.database.message import MessageRecord
 from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
-from mutirao.server.page.reason import words
+from mutirao.server.page.reason import error_words, words
 
 KIND_WORDS = {
     "instance_started": marked("Instance started"),
@@ -104,7 +104,7 @@ def _time_form(kind: str, note: dict[str, Any]) -> str:
 
 def _values(reader: Reader, message: MessageRecord, note: dict[str, Any]) -> dict[str, str]:
     finish_by = note.get("finish_by")
-    error = str(note.get("error") or note.get("code") or "")
+    error = error_words(note.get("error")) or str(note.get("code") or "")
     return {
         "task": label_of(message.task or ""),
         "error": error if error.endswith((".", "!", "?")) else f"{error}.",

@@ -53,7 +53,7 @@ _A_TASK = marked("a task")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason why an instance is an exception; `line` is what the engine says.
+    """One reason why an instance is an exception; `line` is what the engine or a program says of it, if anything.
 
     In a circle of waits, None stands for an instance that is not for the reader to see.
     """
@@ -96,8 +96,12 @@ def words(reader: Reader, code: str, task: str | None) -> tuple[str, str]:
     return title[:1].upper() + title[1:], meaning
 
 
+def error_words(error: Any) -> str:
+    """What an error says, in one line. Who fails on purpose raises `Failed`: that name says nothing more."""
+    return wording.error(str(error or "")).removeprefix("Failed: ")
+
+
 def _line(reason: Mapping[str, Any]) -> str:
-    """Exactly, in one line."""
-    error = wording.error(str(reason.get("error") or ""))
+    """Exactly, in one line; the title has said of what kind it is."""
     firings = reason.get("firings")
-    return f"{reason.get('code')}: {error}" if error else f"{reason.get('code')}{f': {firings}' if firings else ''}"
+    return error_words(reason.get("error")) or (f"firings: {firings}" if firings else "")

@@ -31,4 +31,5 @@ SAID = {
     "pdl-known": marked("There is a flow called {flow} already: this makes a new version of it."),
     "check-numbers": marked("Numbers are wanted, such as 48, 24, 1."),
     "nothing-filled": marked("Nothing is filled in. Press once more if that is right."),
+    "nothing-changed": marked("Nothing is changed yet: change at least one value."),
 }

@@ -7,10 +7,10 @@ from typing import Any
 
 from mutirao.database.item import StoryRow
 from mutirao.database.record import TraceRow
-from mutirao.model import wording
 from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
+from mutirao.server.page.reason import error_words
 
 KINDS = {
     "start": marked("Started"),
@@ -91,7 +91,7 @@ def _line(reader: Reader, kind: str, task: str, row: StoryRow | TraceRow) -> Lin
 
 
 def _why(note: Mapping[str, Any]) -> str:
-    return str(note.get("reason") or wording.error(note.get("error") or "") or note.get("code") or "")
+    return str(note.get("reason") or error_words(note.get("error")) or note.get("code") or "")
 
 
 class _Known(dict[str, Any]):
