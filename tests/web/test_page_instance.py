@@ -1,9 +1,10 @@
 """One instance: its picture, its data, its times and its story, and why a task waits."""
 
+import re
 from datetime import timedelta
 
 import pytest
-from instance_kit import finish, new_trip, trips
+from instance_kit import TRIP, fail, finish, new_trip, trips
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import expect
 
@@ -71,6 +72,13 @@ async def test_the_timeline_tells_waiting_from_working(place: Place) -> None:
     await expect(page.locator("#times tbody tr").nth(0)).to_contain_text("4 min")
 
 
+async def test_no_two_times_of_a_timeline_are_told_alike(place: Place) -> None:
+    number, _ = await place.site.item(city="Recife")
+    await place.advance(timedelta(seconds=140))
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    await expect(page.locator("#times text.tick")).to_have_text(["+30 sec", "+60 sec", "+90 sec", "+120 sec"])
+
+
 async def test_people_talk_about_an_instance_and_all_of_them_see_it(place: Place) -> None:
     well, _ = await trips(place)
     mine, boss = await place.visit("clerk_1", f"/instances/{well}"), await place.visit("boss", f"/instances/{well}")
@@ -94,3 +102,80 @@ async def test_a_long_story_goes_by_pages_and_fits_a_small_screen(place: Place) 
     await expect(page.locator("#story li")).to_have_count(20)
     await expect(page.locator("#story li").first.locator("dl")).to_contain_text("18 → 19")
     await expect(page.locator("#story li").last).to_contain_text("Started")
+
+
+async def test_tasks_that_never_started_are_told_by_why_they_did_not(place: Place) -> None:
+    """While it is open, and once it has ended: then nobody need ask."""
+    await place.engine.apply(TRIP)
+    number = await new_trip(place, city="Recife", days=3, approved=True, hotel="Boa Vista")
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    for task, state in {"approve": "not needed", "book_hotel": "not needed", "free_hotel": "stands by"}.items():
+        await expect(page.locator(f"#task-{task} .status")).to_have_text(state)
+        await expect(page.get_by_role("button", name=f"Why not? {task}")).to_be_visible()
+    await expect(page.locator('[data-node="approve"]')).to_have_attribute("aria-label", re.compile("not needed"))
+    early = await new_trip(place, city="Recife", days=3)
+    other = await place.visit("clerk_1", f"/instances/{early}")
+    await expect(other.locator("#task-book_flight .status")).to_have_text("not ready")
+    await finish(place, number, "book_flight", flight="TP 12")
+    await expect(page.locator("#task-book_flight .status")).to_have_text("succeeded")
+    await expect(page.locator("#task-approve .status")).to_have_text("not done")
+    await expect(page.get_by_role("button", name="Why not?")).to_have_count(0)
+
+
+async def test_a_rollback_says_whom_it_waits_for_and_tells_them(place: Place) -> None:
+    number, job = await place.site.item(city="Recife")
+    clerk = await place.site.client("clerk_2")
+    attempt = await clerk.worklist.select(job)
+    page, item = await place.visit("clerk_1", f"/instances/{number}"), await place.visit("clerk_2", f"/items/{job}")
+    await expect(item.get_by_text("It is yours.")).to_be_visible()
+    await (await place.site.client("clerk_1")).instances.suspend(number)
+    await expect(item.locator("#standing")).to_contain_text("Its instance is suspended: this item may be finished")
+    await (await place.site.client("clerk_1")).instances.resume(number)
+    await expect(item.locator("#standing")).not_to_contain_text("suspended")
+    await (await place.site.client("clerk_1")).instances.roll_back(number)
+    await expect(page.locator("#in-hand")).to_contain_text("The rollback waits until this has ended")
+    await expect(page.locator("#in-hand")).to_contain_text("approve (held by clerk_2)")
+    await expect(item.locator("#standing")).to_contain_text("being rolled back, and waits for you")
+    await accessible(page)
+    await accessible(item)
+    await clerk.worklist.finish(job, attempt, {"answer": "yes"})
+    await expect(page.locator("h1 .status")).to_have_text("undone")
+    await expect(page.locator("#in-hand")).to_have_count(0)
+
+
+async def test_an_error_is_told_once_and_a_long_one_is_folded(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    number = await new_trip(place, city="Recife", days=3, approved=True)
+    long = "no room " * 500
+    await fail(place, "book_hotel", f"Failed: {long}")
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    await expect(page.locator("#instance")).not_to_contain_text("Failed:")
+    step = page.locator("#story li", has_text="failed for good")
+    await expect(step.locator("summary")).to_have_text(re.compile("^no room no room.*…$"))
+    assert (await step.bounding_box() or {})["height"] < 200
+    await step.locator("summary").click()
+    await expect(step.locator(".long")).to_be_visible()
+    assert (await step.bounding_box() or {})["height"] < 500
+    await page.get_by_role("button", name="Why? book_hotel").click()
+    await expect(page.locator("#why-book_hotel p").first).to_contain_text("has failed for good after 1 try: no room")
+    told = await page.locator("#why-book_hotel").text_content() or ""
+    assert told.count("has failed for good") == 1
+    await accessible(page)
+
+
+async def test_a_long_value_does_not_fill_the_page(place: Place) -> None:
+    number, _ = await place.site.item(city="Recife " * 800)
+    page = await place.visit("clerk_1", f"/instances/{number}", viewport=NARROW)
+    assert (await page.locator("#data").bounding_box() or {})["height"] < 400
+    await fits(page)
+    await accessible(page)
+
+
+async def test_the_flow_is_linked_for_those_who_may_see_it(place: Place) -> None:
+    number, _ = await place.site.item(city="Recife")
+    await (await place.site.client("clerk_1")).instances.hand_over(number, "outsider")
+    page = await place.visit("outsider", f"/instances/{number}")
+    await expect(page.locator("#facts")).to_contain_text("request, version 1")
+    await expect(page.locator('#facts a[href^="/flows"]')).to_have_count(0)
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    await expect(page.locator("#facts").get_by_role("link", name="request")).to_have_attribute("href", "/flows/request")

@@ -96,6 +96,16 @@ class Sight(Face):
         await self._check("check_see_flow", flow)
         return await self._all.definition(flow, version)
 
+    async def sees_flow(self, flow: str) -> bool:
+        """Whether `definition` would answer: whoever has had to do with an instance may still not start its flow."""
+        try:
+            await self._check("check_see_flow", flow)
+        except RequestError as error:
+            if error.code != "unknown_flow":
+                raise
+            return False
+        return True
+
     async def trace(self, instance: int, *, after: int = 0, limit: int = 1000) -> list[TraceRow]:
         """A page of what happened, oldest first: the rows after this one."""
         await self._check("check_see", instance)

@@ -36,6 +36,10 @@ STATES = {
     "aborted": marked("aborted"),
     "blocked": marked("blocked"),
     "compensated": marked("undone"),
+    # What a page says of tasks that are not ready and, as it seems, will not be: instance_task.py.
+    "not_done": marked("not done"),
+    "not_needed": marked("not needed"),
+    "stands_by": marked("stands by"),
 }
 _ON_FAILURE = {
     "release": marked("If it fails, what depends on it goes on"),

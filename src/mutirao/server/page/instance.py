@@ -14,6 +14,7 @@ from mutirao.server.need import SignedIn
 from mutirao.server.page.graph import STATES, drawing
 from mutirao.server.page.instance_steer import acts_of, jobs_of
 from mutirao.server.page.instance_story import steps_of
+from mutirao.server.page.instance_task import in_hand, lines_of
 from mutirao.server.page.instance_time import Timeline, timeline
 from mutirao.server.page.person import suggested
 from mutirao.server.page.reader import Reader
@@ -52,15 +53,18 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
     reader = Reader.of(request)
     acts = acts_of(seen, looked.definition, looked.standings, reader)
     steps = looked.steps[:_STEPS]
+    tasks = lines_of(seen, looked.definition, looked.standings)
     return render(
         request,
         "instance.html",
         seen=seen,
         here=f"/instances/{seen.id}?cursor={cursor}" if cursor else f"/instances/{seen.id}",
         drawing=drawing(looked.definition, reader),
-        states={each.task: each.state for each in looked.standings},
-        standings=looked.standings,
+        states={each.standing.task: each.word for each in tasks},
+        tasks=tasks,
+        in_hand=in_hand(seen, looked.definition, looked.jobs),
         words=STATES,
+        sees_flow=await who.sight.sees_flow(seen.flow),
         values=shown_state(reader, looked.definition, seen.state, seen.id),
         reasons=reasons_of(reader, seen.reasons),
         acts=acts,
