@@ -76,6 +76,11 @@ async def test_a_filter_is_kept_by_name_and_the_last_one_is_remembered(place: Pl
     await expect(counts.get_by_role("link")).to_have_text(["claim · clerk 1", "request · clerk 3"])
     await counts.get_by_role("link", name="request").click()
     await expect(page.locator("[data-row]")).to_have_count(3)
+    await expect(counts.get_by_role("link")).to_have_count(2)
+    await page.get_by_label("Search").press_sequentially("nothing like it")
+    await expect(counts).to_have_count(0)  # they tell of all, and less is wanted
+    await page.get_by_label("Search").fill("")
+    await expect(counts.get_by_role("link")).to_have_count(2)
     await page.get_by_text("More filters").click()
     await page.get_by_label("Attribute").fill("city=Recife")
     await page.keyboard.press("Enter")

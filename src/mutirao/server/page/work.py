@@ -69,16 +69,17 @@ async def following(request: Request, who: SignedIn) -> Response:  # noqa: ARG00
 
 @router.get("/work/counts")
 async def counts(request: Request, who: SignedIn) -> Response:
-    """How much there is by role and flow, as a part of the page."""
+    """How much there is by role and flow, as a part of the page; nothing where less is wanted than all of a role and flow."""
     try:
         chosen = wanted(request.query_params.multi_items(), Reader.of(request))
     except RequestError:  # the page says what is wrong
         chosen = ALL_ITEMS
     found = await who.engine.worklists.counts(who.id)
+    is_whole = _is_everything(replace(chosen, role=None, flow=None))
     return render(
         request,
         "work_counts.html",
-        counts=[(each, address(replace(chosen, role=each.role, flow=each.flow))) for each in found],
+        counts=[(each, address(replace(chosen, role=each.role, flow=each.flow))) for each in found if is_whole],
         flows=sorted({each.flow for each in found}),
         is_everything=_is_everything(chosen),
     )
