@@ -2,7 +2,7 @@
 
 import pytest
 from instance_kit import fail, finish, trips
-from page_kit import Place, a_place, accessible, chromium  # noqa: F401 gives the fixtures
+from page_kit import NARROW, WIDE, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -43,6 +43,25 @@ async def test_an_instance_is_suspended_resumed_and_cancelled_with_a_reason(plac
     await expect(page.locator("h1 .status")).to_have_text("cancelled")
     await expect(page.locator(".acts")).to_have_count(0)
     assert (await place.engine.instance(well)).status == "closed.aborted"
+
+
+async def test_what_is_rare_is_in_a_menu_where_there_is_little_room(place: Place) -> None:
+    well, _ = await trips(place)
+    page = await place.visit("boss", f"/instances/{well}", viewport=NARROW)
+    await expect(page.get_by_role("button", name="Suspend", exact=True)).to_be_visible()
+    cancel = page.get_by_role("button", name="Cancel it", exact=True).first
+    await expect(cancel).to_be_hidden()
+    await page.locator("#more-acts summary").click()
+    await expect(cancel).to_be_in_viewport(ratio=1)
+    await accessible(page)
+    await fits(page)
+    await cancel.click()
+    await expect(page.get_by_role("dialog", name="Cancel this instance?")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(cancel).to_be_hidden()
+    await page.set_viewport_size(WIDE)
+    await expect(cancel).to_be_visible()
+    await expect(page.locator("#more-acts summary")).to_be_hidden()
 
 
 async def test_only_what_somebody_changes_is_set_and_what_they_empty_is_taken_away(place: Place) -> None:

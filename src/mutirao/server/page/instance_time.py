@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from babel.units import format_unit
+
 from mutirao.database.record import JobRecord, TraceRow
 from mutirao.server.page.form import label_of
 from mutirao.server.page.reader import Reader
@@ -26,12 +28,19 @@ _ENDS = {
     "removed": "aborted",
 }
 _TAKEN = frozenset({"select", "lock"})
+_UNITS = {
+    "millisecond": timedelta(milliseconds=1),
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
 _STEPS = (
-    *(timedelta(milliseconds=each) for each in (1, 5, 20, 100, 500)),
-    *(timedelta(seconds=each) for each in (1, 5, 15, 30)),
-    *(timedelta(minutes=each) for each in (1, 5, 15, 30)),
-    *(timedelta(hours=each) for each in (1, 3, 6, 12)),
-    *(timedelta(days=each) for each in (1, 2, 7, 14, 28, 91, 182, 365, 1825)),
+    *((each, "millisecond") for each in (1, 5, 20, 100, 500)),
+    *((each, "second") for each in (1, 5, 15, 30)),
+    *((each, "minute") for each in (1, 5, 15, 30)),
+    *((each, "hour") for each in (1, 3, 6, 12)),
+    *((each, "day") for each in (1, 2, 7, 14, 28, 91, 182, 365, 1825)),
 )
 
 
@@ -138,10 +147,17 @@ def _under_way(status: str) -> str:
 
 
 def _ticks(reader: Reader, drawn: _Span) -> tuple[tuple[float, str], ...]:
-    """At round distances from the beginning: seconds or weeks, whatever there is room for."""
+    """At round distances from the beginning, seconds or weeks, whatever there is room for.
+
+    All are told in one unit: of 90 and 120 seconds, both may be called two minutes.
+    """
     length = drawn.end - drawn.first
-    step = next((each for each in _STEPS if length / each <= _TICKS + 1), length / _TICKS)
+    every, unit = next((each for each in _STEPS if length / (each[0] * _UNITS[each[1]]) <= _TICKS + 1), _STEPS[-1])
+    step = every * _UNITS[unit]
     return tuple(
-        (round(WIDTH * (step * number / length), 1), f"+{reader.duration(step * number)}")
+        (
+            round(WIDTH * (step * number / length), 1),
+            "+" + format_unit(every * number, unit, "short", locale=reader.locale),
+        )
         for number in range(1, int(length / step) + 1)
     )
