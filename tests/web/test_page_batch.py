@@ -1,9 +1,17 @@
 """One thing done to many instances: counted and told before, watched meanwhile, stopped and taken up again."""
 
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
 import pytest
 from instance_kit import TRIP, new_trip, trips
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import expect
+
+from mutirao.database.batch import Batch
+from mutirao.server.page.batch_order import Line, order_of
+from mutirao.server.page.reader import Reader
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -26,6 +34,10 @@ async def test_the_chosen_ones_are_suspended_and_the_others_are_not(place: Place
     await place.engine.drive_batch(1)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("finished")
     await expect(page.locator(".batch-facts")).to_contain_text("Done2")
+    for chosen in (first, third):
+        await expect(page.get_by_role("link", name=f"#{chosen}", exact=True)).to_have_attribute(
+            "href", f"/instances/{chosen}"
+        )
     statuses = {each: (await place.engine.instance(each)).hold for each in (first, second, third)}
     assert statuses == {first: "suspended", second: None, third: "suspended"}
     await page.goto("/batches")
@@ -56,6 +68,7 @@ async def test_all_that_fit_the_filter_are_changed_and_refusals_are_told(place: 
     await expect(page).to_have_url(f"{place.url}/batches/2")
     await place.engine.drive_batch(2)
     await expect(page.locator(".batch-facts")).to_contain_text("Done2")
+    await expect(page.get_by_role("definition").filter(has_text="Olinda")).to_have_text("City: Olinda")
     assert {(await place.engine.instance(each)).state["city"] for each in (1, 2)} == {"Olinda"}
 
 
@@ -90,6 +103,30 @@ async def test_a_batch_is_stopped_and_taken_up_again(place: Place) -> None:
     await place.engine.drive_batch(1)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("finished")
     assert not (await place.engine.instance(1)).is_open
+
+
+async def test_what_was_ordered_is_told_in_words() -> None:
+    reader = Reader("en", ZoneInfo("UTC"), "light", True, datetime.now(UTC))
+    chosen = {"flow": "trip", "ids": [*range(1, 61)], "status": "open", "exception": "nothing_fires", "task": "pay"}
+    told = _order({**chosen, "started_before": "2026-01-31T12:00:00Z", "odd": [1]}, {"task": "book", "to": 3}, reader)
+    assert told[0] == Line("Flow", "flow", ("trip",))
+    assert told[1] == Line("Instances", "ids", tuple(range(1, 51)), left=10)
+    assert [(each.label, *each.values) for each in told[2:]] == [
+        ("State", "open"),
+        ("Exception", "Nothing goes on"),
+        ("Failed task", "pay"),
+        ("Started before", "Jan 31, 2026, 12:00:00\u202fPM"),
+        ("odd", "[1]"),
+        ("Task", "book"),
+        ("To version", "3"),
+    ]
+    moved = _order({}, {"tasks": {"book_hotel": "book_room"}, "closed_before": "infinity"}, reader)
+    assert [each.values for each in moved] == [("book_hotel → book_room",), ("infinity",)]
+
+
+def _order(chosen: dict[str, Any], given: dict[str, Any], reader: Reader) -> list[Line]:
+    made = Batch(1, "set", None, chosen, given, "running", 3, 0, 0, 0, "boss", None, reader.now, None, None)
+    return order_of(made, reader)
 
 
 async def test_a_batch_that_makes_no_sense_says_so(place: Place) -> None:

@@ -1,7 +1,7 @@
 """Batches: one thing done to many instances. What is going to happen is told, and counted, before it does."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from fastapi import Query, Request, Response
 
@@ -11,6 +11,7 @@ from mutirao.model import Definition
 from mutirao.model.value import ENCODER
 from mutirao.server.answer import BIGGEST
 from mutirao.server.need import Administrator
+from mutirao.server.page.batch_order import order_of
 from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import Field, field_for
 from mutirao.server.page.instance_filter import Looked, batch_filter
@@ -136,8 +137,7 @@ async def one(request: Request, who: Administrator, batch: Number) -> Response:
         batch=found,
         title=_title(found),
         words_of=_words,
-        filter=_plain(found.filter),
-        arguments=_plain(found.arguments),
+        order=order_of(found, Reader.of(request)),
         refusals=refusals[:_REFUSALS],
         is_cut=len(refusals) > _REFUSALS,
     )
@@ -185,15 +185,3 @@ def _title(batch: Batch) -> str:
 
 def _words(batch: Batch) -> str:
     return _STATUSES.get(batch.status, batch.status)
-
-
-def _plain(values: dict[str, Any]) -> dict[str, str]:
-    """Each as a line; of many numbers only how many."""
-    return {
-        name: f"{len(value)}" if name == "ids" and len(value) > _LISTED else _line(value)
-        for name, value in values.items()
-    }
-
-
-def _line(value: Any) -> str:
-    return value if isinstance(value, str) else ENCODER.encode(value).decode()
