@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from instance_kit import trips
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import expect
 
@@ -133,6 +134,18 @@ async def test_workers_that_fell_silent_what_is_late_and_limits_are_told(place: 
     await page.set_viewport_size(NARROW)
     await fits(page)
     await accessible(page)
+
+
+async def test_all_is_not_well_while_a_job_is_stuck(place: Place) -> None:
+    await trips(place)
+    page = await place.visit("boss", "/workers")
+    stuck = page.locator("#notice-stuck")
+    await expect(stuck).to_contain_text("1 job is stuck")
+    await expect(stuck.get_by_role("link")).to_have_attribute("href", "/exceptions")
+    await place.engine.cancel(1)
+    [ready] = [each.id for each in await place.engine.jobs(2) if each.status == "failed"]
+    await place.engine.skip(ready, {"hotel": "Atlântico"})
+    await expect(page.get_by_text("All is well")).to_be_visible(timeout=SOON)
 
 
 async def test_it_is_for_administrators(place: Place) -> None:

@@ -55,6 +55,7 @@ async def workers(request: Request, who: Administrator) -> Response:
         gone_count=len(silent) + len(stopped),
         silent_count=len(silent),
         queue=queue,
+        stuck=sum(each.stuck for each in queue),
         most=MOST_COUNTED,
         orphans=await _orphans(engine, queue, found),
         notices=list(_notices(health)),
