@@ -1,5 +1,7 @@
 """Databases that flows ask, applications, task models and settings; and that no page has a password."""
 
+from decimal import Decimal
+
 import pytest
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
 from playwright.async_api import expect
@@ -119,10 +121,14 @@ async def test_a_setting_is_changed_with_a_reason_that_stands_in_the_history(pla
     for word in ("keep_messages", "90", "30", "boss", "the archive has them"):
         await expect(history).to_contain_text(word)
     await page.get_by_role("button", name="Change reminders").click()
-    await page.get_by_role("dialog").get_by_label("Value").fill("[36, 24, 1]")
+    await page.get_by_role("dialog").get_by_label("Value").fill("36, soon")
+    await expect(page.get_by_role("dialog").locator(".check-line")).to_contain_text("Numbers are wanted")
+    await page.get_by_role("dialog").get_by_label("Value").fill("36, 24 1.5")
     await page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    await expect(page.get_by_role("row", name="reminders").first).to_contain_text("[36,24,1]")
-    assert {each.name: each.value for each in await place.engine.settings.all()}["keep_messages"] == 30
+    await expect(page.get_by_role("row", name="reminders").first).to_contain_text("36, 24, 1.5")
+    await expect(history).to_contain_text("48, 24, 12, 6, 1")
+    values = {each.name: each.value for each in await place.engine.settings.all()}
+    assert (values["keep_messages"], values["reminders"]) == (30, [36, 24, Decimal("1.5")])
 
 
 async def test_what_holds_for_all_is_for_administrators(place: Place) -> None:

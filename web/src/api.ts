@@ -31,12 +31,19 @@ function encoded(input: Field): string | undefined {
       return JSON.stringify(new Date(text).toISOString().replace(".000Z", "Z"));
     case "list":
       return JSON.stringify(text.split(/[\s,]+/).filter(Boolean));
+    case "numbers":
+      return `[${numbers(text).map(numeral).join(",")}]`;
     case "json":
     case "file":
       return text;
     default:
       return JSON.stringify(text);
   }
+}
+
+/** Those of a list, as people write one. */
+export function numbers(text: string): string[] {
+  return text.split(/[\s,;]+/).filter(Boolean);
 }
 
 /** People write +7, 007 and .5, JSON does not. */
@@ -124,6 +131,13 @@ function unmark(form: HTMLElement): void {
   if (place) place.hidden = true;
 }
 
+/** What was refused is being corrected: the refusal goes with the last field that it marked. */
+function relent(form: HTMLElement, corrected: EventTarget | null): void {
+  if (corrected instanceof HTMLElement && !("type" in corrected.dataset)) corrected.removeAttribute("aria-invalid"); // others are checked
+  const place = form.querySelector<HTMLElement>("[data-problem]");
+  if (place && !form.querySelector("[aria-invalid=true]")) place.hidden = true;
+}
+
 function onceKey(form: HTMLElement): string {
   form.dataset["key"] ??= Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join("");
   return form.dataset["key"];
@@ -180,6 +194,7 @@ each<HTMLFormElement>("form[data-api]", (form) => {
     event.preventDefault();
     void send(form);
   });
+  form.addEventListener("input", (event) => relent(form, event.target));
 });
 each<HTMLButtonElement>("button[data-api]", (button) => button.addEventListener("click", () => void send(button)));
 

@@ -1,4 +1,5 @@
 // Checks as somebody types: a field says its type, and is told at once what would be right. The engine checks again.
+import { numbers } from "./api";
 import { each, say } from "./part";
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
@@ -13,12 +14,18 @@ function wrong(field: Field): string {
       if (!/^[+-]?\d+$/.test(text)) return say("check-integer");
       return BigInt(text) >= LIMIT || BigInt(text) < -LIMIT ? say("check-integer-large") : "";
     case "number":
-      return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text) ? "" : say("check-number");
+      return isNumber(text) ? "" : say("check-number");
+    case "numbers":
+      return numbers(text).every(isNumber) ? "" : say("check-numbers");
     case "json":
       return isJson(text) ? "" : say("check-json");
     default:
       return field.validity.badInput ? field.validationMessage : "";
   }
+}
+
+function isNumber(text: string): boolean {
+  return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
 }
 
 function isJson(text: string): boolean {

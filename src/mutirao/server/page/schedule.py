@@ -11,8 +11,10 @@ from zoneinfo import available_timezones
 
 from fastapi import Query, Request, Response
 
+from mutirao.database.record import ScheduleRecord
 from mutirao.errors import MutiraoError
 from mutirao.model import Attribute
+from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
 from mutirao.server.need import Administrator
 from mutirao.server.page.cron import in_words
 from mutirao.server.page.form import Field, field_for
@@ -23,6 +25,9 @@ from mutirao.server.who import Who
 
 router = pages()
 
+_PAGE = 50
+_NEVER = 2**53
+"""Seconds: after whatever a clock comes to."""
 _FIRST_CRON = "0 8 * * mon-fri"
 Name = Annotated[Text, Query(max_length=100)]
 FlowName = Annotated[Text, Query(max_length=100)]
@@ -31,12 +36,19 @@ Zone = Annotated[Text, Query(max_length=100)]
 
 
 @router.get("/schedules")
-async def schedules(request: Request, who: Administrator) -> Response:
-    """All of them; those that fire next come first."""
-    found = await who.engine.schedules.all()
-    reader = Reader.of(request)
-    words = {each.name: in_words(each.cron, reader) for each in found}
-    return render(request, "schedules.html", schedules=found, words=words)
+async def schedules(request: Request, who: Administrator, cursor: Cursor = None) -> Response:
+    """Those that fire next come first."""
+    after = decode_cursor(cursor, tuple[int, str])
+    found = [each for each in await who.engine.schedules.all() if after is None or _turn(each) > after]
+    shown, reader = found[:_PAGE], Reader.of(request)
+    return render(
+        request,
+        "schedules.html",
+        schedules=shown,
+        words={each.name: in_words(each.cron, reader) for each in shown},
+        cursor=cursor,
+        following=encode_cursor(_turn(shown[-1])) if len(found) > _PAGE else None,
+    )
 
 
 @router.get("/schedules/form")
@@ -68,11 +80,17 @@ async def times(request: Request, who: Administrator, cron: Cron = "", zone: Zon
     return render(request, "schedule_times.html", **await _times(who, cron, zone, Reader.of(request)))
 
 
+def _turn(schedule: ScheduleRecord) -> tuple[int, str]:
+    """Its place in the list: they fire at whole minutes, and one that is paused comes last."""
+    return _NEVER if schedule.next_at is None else int(schedule.next_at.timestamp()), schedule.name
+
+
 def _fields(attributes: Iterable[Attribute], state: dict[str, Any], reader: Reader) -> Iterator[Field]:
     """A schedule gives no files, and nothing that a query reads."""
     for each in attributes:
         if each.type != "file" and each.query is None:
-            yield field_for(each.name, each.type, within="state", value=state.get(each.name), zone=reader.zone)
+            needed, value = each.required and each.default is None, state.get(each.name)
+            yield field_for(each.name, each.type, within="state", required=needed, value=value, zone=reader.zone)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Settings: what holds for the whole engine, who set it, and why."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request, Response
 
@@ -28,8 +29,8 @@ class Told:
 SETTINGS = {
     "reminders": Told(
         marked("When before its deadline a work item is told of"),
-        marked("hours before the deadline, such as [48, 24, 1]"),
-        "json",
+        marked("hours before the deadline, with commas between them"),
+        "numbers",
     ),
     "transfer": Told(
         marked("At which of these reminders it moves to the person in charge"), marked("hours before the deadline")
@@ -56,9 +57,16 @@ async def settings(request: Request, who: Administrator, cursor: Cursor = None) 
         path=PLACE,
         settings=await who.engine.settings.all(),
         told=SETTINGS,
-        text=lambda value: text_of(value, "json"),
+        text=_text,
         unknown=Told("", "JSON", "json"),
         changes=changes[:_PAGE],
         is_first=cursor is None,
         following=encode_cursor(changes[_PAGE - 1].id) if len(changes) > _PAGE else None,
     )
+
+
+def _text(value: Any) -> str:
+    """A list as people write one; anything else as JSON."""
+    if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
+        return ", ".join(map(str, value))
+    return text_of(value, "json")
