@@ -4,6 +4,7 @@ import pytest
 from office import add_requests, fresh_office, one, refused, rows, select  # noqa: F401 gives the fixture `office`
 
 from mutirao.database.engine import Engine
+from mutirao.errors import RequestError
 from mutirao.model import Attribute, Definition, Task
 
 
@@ -15,10 +16,20 @@ async def test_a_role_is_added_described_renamed_and_removed(office: Engine) -> 
     assert changed.revision == made.revision + 1
     assert [each.name for each in await office.roles.all(None)] == ["administrator", "clerk", "engineer", "manager"]
     await office.roles.remove(None, "engineer")
+    assert await office.roles.names() == ["administrator", "clerk", "manager"]
     async with refused("unknown_role", 'there is no role "engineer"'):
         await office.roles.get(None, "engineer")
     again = await office.roles.add(None, "engineer")
     assert again.id != made.id
+
+
+async def test_whoever_names_what_is_not_there_is_not_told_all_that_is(office: Engine) -> None:
+    with pytest.raises(RequestError) as refusal:
+        await office.roles.get(None, "zzz")
+    assert refusal.value.message == 'there is no role "zzz"'
+    with pytest.raises(RequestError) as refusal:
+        await office.persons.get(None, "zzz")
+    assert refusal.value.message == 'there is no person "zzz"'
 
 
 async def test_what_cannot_be_of_a_role_is_refused(office: Engine) -> None:

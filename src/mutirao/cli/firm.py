@@ -140,7 +140,7 @@ async def _move_in(engine: Engine) -> None:
 
 
 async def _has_roles(engine: Engine) -> bool:
-    return any(each.name != ADMINISTRATOR for each in await engine.roles.all(None))
+    return any(name != ADMINISTRATOR for name in await engine.roles.names())
 
 
 async def _hire(engine: Engine) -> None:

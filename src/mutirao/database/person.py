@@ -12,7 +12,7 @@ from typing import TypedDict
 from mutirao.database.caller import Face
 from mutirao.database.sql import query
 from mutirao.errors import RequestError
-from mutirao.model.name import suggest
+from mutirao.model.name import suggest_near
 from mutirao.model.plain import encode_plain
 
 PAGE = 100
@@ -188,4 +188,4 @@ class Persons(Face):
             return RequestError("unknown_person", f"there is no person number {person}")
         async with self.connection() as connection:
             known = [name for (name,) in await (await connection.execute(query("person_names"))).fetchall()]
-        return RequestError("unknown_person", f'there is no person "{person}"{suggest(person, known)}')
+        return RequestError("unknown_person", f'there is no person "{person}"{suggest_near(person, known)}')

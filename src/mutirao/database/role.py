@@ -7,8 +7,9 @@ from typing import TypedDict
 
 from mutirao.database.caller import Caller, Face
 from mutirao.database.person import Persons, checked_text, is_number, seen
+from mutirao.database.sql import query
 from mutirao.errors import RequestError
-from mutirao.model.name import suggest
+from mutirao.model.name import suggest_near
 from mutirao.model.plain import encode_plain
 
 
@@ -62,6 +63,11 @@ class Roles(Face):
             raise await self._unknown(role)
         return found[0]
 
+    async def names(self) -> list[str]:
+        """Of all of them. To count who is in each takes much longer."""
+        async with self.connection() as connection:
+            return [name for (name,) in await (await connection.execute(query("role_names"))).fetchall()]
+
     async def all(self, actor: int | None) -> list[RoleRecord]:
         """All of them, by name."""
         return await self._rows(RoleRecord, "roles", {"actor": actor, "named": None, "numbered": None})
@@ -109,5 +115,4 @@ class Roles(Face):
     async def _unknown(self, role: int | str) -> RequestError:
         if isinstance(role, int):
             return RequestError("unknown_role", f"there is no role number {role}")
-        known = [each.name for each in await self.all(None)]
-        return RequestError("unknown_role", f'there is no role "{role}"{suggest(role, known)}')
+        return RequestError("unknown_role", f'there is no role "{role}"{suggest_near(role, await self.names())}')

@@ -54,10 +54,15 @@ def quote(name: object) -> str:
 def suggest(word: object, known: Iterable[str]) -> str:
     """What would be right, to be put at the end of a message: the nearest known word, or else the known ones."""
     words = sorted(known)
-    nearest = difflib.get_close_matches(str(word), words, n=1)
-    if nearest:
-        return f'; did you mean "{nearest[0]}"?'
+    if near := suggest_near(word, words):
+        return near
     if not words:
         return ""
     more = ", …" if len(words) > _LISTED else ""
     return f"; there is {', '.join(words[:_LISTED])}{more}"
+
+
+def suggest_near(word: object, known: Iterable[str]) -> str:
+    """The nearest alone: of people and roles there are many, and some of them are of no help."""
+    nearest = difflib.get_close_matches(str(word), sorted(known), n=1)
+    return f'; did you mean "{nearest[0]}"?' if nearest else ""

@@ -48,7 +48,7 @@ async def pdl_of(definition: Definition) -> str:
 @router.get("/flows/new-flow")
 async def new(request: Request, who: Administrator) -> Response:
     """A flow that there is not yet."""
-    roles = await who.engine.roles.all(who.id)
+    roles = await who.engine.roles.names()
     return render(request, "flow_edit.html", flow=None, head=None, text=_EXAMPLE, roles=roles, draft="pdl")
 
 
@@ -57,7 +57,7 @@ async def edit(request: Request, who: Administrator, name: FlowName) -> Response
     """A new version of one. What was typed for an older one is not brought back over a newer."""
     definition = await who.sight.definition(name)
     [head] = await who.engine.flow_heads(name)
-    roles = await who.engine.roles.all(who.id)
+    roles = await who.engine.roles.names()
     text = await pdl_of(definition)
     draft = f"pdl/{name}/{head.version}"
     return render(request, "flow_edit.html", flow=definition, head=head, text=text, roles=roles, draft=draft)

@@ -50,7 +50,7 @@ async def people(
         request,
         "people.html",
         persons=found[:PAGE],
-        roles=await who.engine.roles.all(who.id),
+        roles=await who.engine.roles.names(),
         chosen=chosen,
         here=chosen.address(),
         is_first=cursor is None,
@@ -82,7 +82,7 @@ async def _private(who: Who, person: str) -> dict[str, Any]:
         "sessions": await who.engine.access.sessions(who.id, person),
         "session": who.identity.session,
         "tokens": await who.engine.access.tokens(who.id, person),
-        "roles": await who.engine.roles.all(who.id),
+        "roles": await who.engine.roles.names(),
         "names": [each.name for each in await suggested(who) if each.name != person],
     }
 
