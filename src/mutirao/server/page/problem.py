@@ -37,8 +37,26 @@ PROBLEMS = {
 }
 
 TELLING = frozenset(
-    """changed_meanwhile class_held critical_task forbidden in_use item_not_held item_taken last_administrator missing_attribute
-    name_taken query_failed role_used unknown_person unknown_role weak_password wrong_cron wrong_substitute wrong_type""".split()
+    {
+        "changed_meanwhile",
+        "class_held",
+        "critical_task",
+        "forbidden",
+        "in_use",
+        "item_not_held",
+        "item_taken",
+        "last_administrator",
+        "missing_attribute",
+        "name_taken",
+        "query_failed",
+        "role_used",
+        "unknown_person",
+        "unknown_role",
+        "weak_password",
+        "wrong_cron",
+        "wrong_substitute",
+        "wrong_type",
+    }
 )
 """Where the engine's own line adds who, what or why."""
 _BEGINS = re.compile(r"[a-z]+ ")
