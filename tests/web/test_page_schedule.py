@@ -1,5 +1,6 @@
 """Schedules: made, changed, paused and removed by an administrator."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -99,6 +100,57 @@ async def test_a_schedule_tells_its_last_instance_and_what_is_in_its_way(place: 
     await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
     lost = await place.visit("boss", "/schedules/form?flow=nothing")
     await expect(lost.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+
+
+async def test_many_schedules_are_shown_fifty_at_a_time_and_one_of_them_is_removed(place: Place) -> None:
+    await place.engine.apply(REPORT)
+    for number in range(120):
+        await place.engine.schedules.put(Schedule(f"report_{number:03}", "report", f"{number % 60} 8 * * *"))
+    await place.engine.schedules.pause("report_000")
+    page = await place.visit("boss", "/schedules")
+    rows, seen = page.locator("[data-row]"), []
+    assert len(await page.content()) < 150_000
+    for count in (50, 50, 20):
+        await expect(rows).to_have_count(count)
+        seen += await page.locator("[data-row] td:first-child").all_inner_texts()
+        if count == 50:
+            await page.get_by_role("link", name="More").click()
+    assert seen == [each.name for each in await place.engine.schedules.all()]
+    assert seen[-1] == "report_000"
+    await page.get_by_role("button", name="Remove report_119").click()
+    dialog = page.get_by_role("dialog", name="Remove the schedule report_119?")
+    await accessible(page)
+    await dialog.get_by_role("button", name="Leave it").click()
+    await page.get_by_role("button", name="Remove report_058").click()
+    await (
+        page.get_by_role("dialog", name="Remove the schedule report_058?").get_by_role("button", name="Remove").click()
+    )
+    await expect(rows).to_have_count(19)
+    assert {each.name for each in await place.engine.schedules.all()} == {*seen} - {"report_058"}
+    await page.goto("/schedules?cursor=nonsense")
+    await expect(page.locator("main")).to_contain_text("The cursor is not one that a page of this list gave")
+
+
+async def test_what_a_schedule_needs_is_marked_and_a_refusal_goes_when_it_is_corrected(place: Place) -> None:
+    attributes = (Attribute("copies", "integer", required=True), *REPORT.attributes[1:])
+    await place.engine.apply(replace(REPORT, attributes=attributes))
+    page = await place.visit("boss", "/schedules/form?flow=report")
+    await expect(page.locator("label.needed")).to_have_text(
+        ["Call it", "Cron pattern", "By the clocks of", "Flow", "Copies"]
+    )
+    await page.get_by_label("Call it").fill("every_morning")
+    await page.get_by_role("button", name="Make it").click()
+    refusal = page.locator("form [data-problem]")
+    await expect(refusal).to_contain_text('attribute "copies"')
+    await page.get_by_label("Priority").fill("3")
+    await expect(refusal).to_be_visible()  # it is about another field
+    await page.get_by_label("Copies").fill("2")
+    await expect(refusal).to_be_hidden()
+    await page.get_by_label("Cron pattern").fill("0 8 * *")
+    await page.get_by_role("button", name="Make it").click()
+    await expect(refusal).to_contain_text("has 4 fields")
+    await page.get_by_label("Cron pattern").fill("0 8 * * *")
+    await expect(refusal).to_be_hidden()
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,6 @@ async def test_all_is_not_well_while_a_job_is_stuck(place: Place) -> None:
 
 async def test_it_is_for_administrators(place: Place) -> None:
     page = await place.visit("clerk_1", "/workers")
-    await expect(page.locator("main")).to_contain_text("only administrators may do this")
+    await expect(page.locator("main")).to_contain_text("Only administrators may do this")
     await expect(page.locator("#health")).to_have_count(0)
     await expect(page.get_by_role("link", name="Workers and health")).to_have_count(0)

@@ -55,7 +55,9 @@ each<Field>("[data-type][id]", (field) => {
   });
   field.addEventListener("blur", () => {
     isTouched = true;
-    show(field);
+    // What the engine refused stays marked until it is changed.
+    const isRefused = field.getAttribute("aria-invalid") === "true" && !field.validity.customError;
+    if (!isRefused) show(field);
   });
   field.addEventListener("invalid", () => show(field));
 });
