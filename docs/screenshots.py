@@ -133,6 +133,7 @@ PARTS = (
     "/schedules/form",
     "/schedules/times",
     "/instances/{instance}/why/{task}",
+    "/instances/{instance}/roll_back",
 )
 """Routes that are no pages of their own: they are read into others, or lead to them."""
 

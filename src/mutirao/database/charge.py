@@ -37,6 +37,21 @@ class Creation:
     at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A task that a rollback would undo: by its compensation, or `by_child`, by the instance that did it; with neither, nothing undoes it.
+
+    `times` is how often it was done. Where one `is_critical`, the rollback is refused; what `is_running` ends first.
+    """
+
+    task: str
+    times: int
+    compensation: str | None
+    is_critical: bool
+    by_child: bool
+    is_running: bool
+
+
 class Charges(Face):
     """What persons do with instances. A recipient is named by number or by name."""
 
@@ -74,6 +89,10 @@ class Charges(Face):
     ) -> None:
         """Undo what it has done, the whole of it or back to a safe-point."""
         await self._steer(actor, instance, "roll_back", reason, task=safe_point)
+
+    async def preview_roll_back(self, actor: int, instance: int, safe_point: str | None = None) -> list[Undone]:
+        """What that would undo, the last first. Nothing is changed."""
+        return await self._rows(Undone, "preview_undo", [actor, instance, safe_point])
 
     async def start_task(self, actor: int, instance: int, task: str, *, reason: str | None = None) -> None:
         """Start a task by hand, whether or not its condition holds."""

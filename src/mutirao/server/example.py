@@ -246,6 +246,14 @@ _MODELS: dict[str, dict[str, Any]] = {
     "TaskStanding": {"state": "running", "since": _AT, "times": 1},
     "TokenRecord": {"name": "nightly import"},
     "TraceRow": {"kind": "finish", "cause": 1041, "status": "open.running", "fired": ["send_bill"]},
+    "Undone": {
+        "task": "book_hotel",
+        "times": 1,
+        "compensation": "free_hotel",
+        "is_critical": False,
+        "by_child": False,
+        "is_running": False,
+    },
     "Upload": {**_FILE, "finished": False, "received": 0, "missing": [0]},
     "VersionRecord": {**_COUNTS, "number": 2, "newest": True},
     "Wait": {

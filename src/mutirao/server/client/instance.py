@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from mutirao.database.charge import Undone
 from mutirao.database.explanation import Why
 from mutirao.database.find import InstanceFilter
 from mutirao.database.item import Attachment
@@ -125,6 +126,10 @@ class Instances(Noun):
     ) -> SeenInstance:
         """Undo what it has done: all of it, or back to a safe-point."""
         return await self._steer(instance, "roll_back", {"safe_point": safe_point, "reason": reason}, seen)
+
+    async def preview_roll_back(self, instance: int, safe_point: str | None = None) -> list[Undone]:
+        """What that would undo, task by task, the last first."""
+        return await self._http.get(list[Undone], f"{_path(instance)}/roll_back", safe_point=safe_point)
 
     async def start_task(
         self, instance: int, task: str, *, reason: str | None = None, seen: int | None = None

@@ -22,6 +22,7 @@ from mutirao.server.page import (
     flow,
     instance,
     instance_list,
+    instance_undo,
     item,
     message,
     pdl,
@@ -37,7 +38,7 @@ from mutirao.server.page import (
 )
 
 _WORK = (first, sign_in, work, item, message)
-_FLOWS = (pdl, start, flow, instance, instance_list, batch, exception, waiting)
+_FLOWS = (pdl, start, flow, instance, instance_list, instance_undo, batch, exception, waiting)
 _ENGINE = (person, role, schedule, database, setting, worker)
 
 PAGES = tuple(module.router for module in (asset, badge, *_WORK, *_FLOWS, *_ENGINE))

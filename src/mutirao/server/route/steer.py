@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import Field
 
-from mutirao.database.charge import Creation
+from mutirao.database.charge import Creation, Undone
 from mutirao.database.sight import SeenInstance
 from mutirao.model.offer import Policy, PolicyKind
 from mutirao.server.answer import answer
@@ -19,6 +19,7 @@ router = routes("instance", "/instances")
 
 
 TaskName = Annotated[Text, Field(min_length=1, max_length=100, examples=["book_hotel"])]
+SafePoint = Annotated[Text | None, Query(max_length=100, description="Back to this one. Nothing: all of it.")]
 PersonName = Annotated[Text, Field(min_length=1, max_length=100, examples=["manager"])]
 
 
@@ -138,6 +139,12 @@ async def roll_back(who: SignedIn, instance: Number, body: RollBack = RollBack()
     async with unless_changed(who, instance, if_match, body.revision):
         await who.engine.charges.roll_back(who.id, instance, body.safe_point, reason=body.reason)
     return await _answer(who, instance)
+
+
+@router.get("/{instance}/roll_back", response_model=list[Undone])
+async def preview_roll_back(who: SignedIn, instance: Number, safe_point: SafePoint = None) -> Response:
+    """What that would undo, task by task, the last first. Nothing is changed."""
+    return answer(await who.engine.charges.preview_roll_back(who.id, instance, safe_point))
 
 
 @router.post("/{instance}/start_task", response_model=SeenInstance)

@@ -68,6 +68,16 @@ $$;
 comment on function mutirao.undoable(bigint, bigint) is
   'The finished jobs of an open instance that follow a row of its trace and were not undone. One whose compensation the version has no more cannot be undone.';
 
+create or replace function mutirao.undoable_soon(instance bigint, since bigint) returns table (job bigint, task int, compensation int, critical boolean)
+language sql stable as $$
+  select j.id, j.task, r.compensation, coalesce(r.critical, (
+    select g.critical or g.compensation is not null or g.child is not null from mutirao.trace t join mutirao.rule g on g.version = t.version and g.task = j.task
+    where t.instance = j.instance and t.id = j.cause), false)
+  from mutirao.job j join mutirao.instance i on i.id = j.instance left join mutirao.rule r on r.version = i.version and r.task = j.task
+  where j.instance = undoable_soon.instance and (j.status = 'running' or j.change is not null) and j.cause >= undoable_soon.since
+$$;
+comment on function mutirao.undoable_soon(bigint, bigint) is 'The jobs of an open instance that follow a row of its trace and run, or wait with their change: a rollback lets them end first.';
+
 -- A child that has ended is looked into by its own trace: it is closed, so nothing is rolled back in it at this moment.
 create or replace function mutirao.critical_words(instance bigint, since bigint) returns text
 language plpgsql stable as $$
@@ -78,10 +88,7 @@ begin
   from (
     select u.task from mutirao.undoable(instance, since) u where u.critical
     union all
-    select j.task from mutirao.job j join mutirao.instance i on i.id = j.instance left join mutirao.rule r on r.version = i.version and r.task = j.task
-    where j.instance = critical_words.instance and (j.status = 'running' or j.change is not null) and j.cause >= critical_words.since and coalesce(r.critical, (
-      select g.critical or g.compensation is not null or g.child is not null from mutirao.trace t join mutirao.rule g on g.version = t.version and g.task = j.task
-      where t.instance = j.instance and t.id = j.cause))
+    select u.task from mutirao.undoable_soon(instance, since) u where u.critical
     union all
     select r.task from mutirao.closed c cross join mutirao.ends(c.id) e join mutirao.rule r on r.version = c.version and r.task = e.task and e.kind = 'finish'
     where c.id = critical_words.instance and c.status = 'closed.completed' and r.critical) x
@@ -357,6 +364,34 @@ create or replace function mutirao.roll_back(instance bigint, safe_point text de
 language sql security definer begin atomic select mutirao.undo_instance(instance, safe_point, mutirao.signed(writer), reason); end;
 comment on function mutirao.roll_back(bigint, text, text, text) is
   'Undoes what an instance has done, by the compensations of its tasks, and closes it as terminated; or back to a safe-point, from which it goes on.';
+
+-- Nothing is locked: whoever asks is told, and the rollback itself looks again. What a child has done is undone by the child, unless its task names a compensation.
+create or replace function mutirao.preview_undo(actor int, instance bigint, safe_point text default null)
+returns table (task text, times bigint, compensation text, is_critical boolean, by_child boolean, is_running boolean)
+language plpgsql stable security definer as $$
+declare
+  p mutirao.person := mutirao.check_steer(actor, instance);
+  i mutirao.instance := (select x from mutirao.instance x where x.id = preview_undo.instance);
+  since bigint := 0;
+begin
+  if i.id is null then
+    perform mutirao.refuse('instance_closed', format('instance %s has ended and takes no more changes', instance));
+  elsif safe_point is not null then
+    since := mutirao.safe_point_named(i, safe_point);
+  end if;
+  return query
+    select t.name, count(*), c.name, bool_or(x.critical or x.child is not null and mutirao.critical_words(x.child, 0) is not null), bool_or(x.child is not null), bool_or(x.done is null)
+    from (
+      select u.task, u.compensation, u.critical, u.child, u.done from mutirao.undoable(i.id, since) u
+      union all
+      select u.task, u.compensation, u.critical, case when u.compensation is null then k.instance end, null
+      from mutirao.undoable_soon(i.id, since) u join mutirao.job j on j.id = u.job join mutirao.flow f on f.id = j.flow and f.exception_task <> j.task
+        left join mutirao.child k on k.job = j.id where j.undoes is null) x
+    join mutirao.task t on t.id = x.task left join mutirao.task c on c.id = x.compensation
+    group by t.name, c.name order by max(x.done) desc nulls first, t.name;
+end $$;
+comment on function mutirao.preview_undo(int, bigint, text) is
+  'What a rollback would undo, task by task, the last first, for whoever may order it. is_critical: it would be refused. is_running: that ends first.';
 
 --------------------------------------------------------------------------------------------------------------------- children
 

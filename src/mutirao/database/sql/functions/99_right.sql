@@ -15,7 +15,7 @@ insert into mutirao.callable (function, level) values
   ('cron_next', 'read'), ('cron_times', 'read'), ('put_schedule', 'work'), ('pause_schedule', 'work'), ('resume_schedule', 'work'), ('drop_schedule', 'work'),
   ('value_as', 'read'),
   ('flow_number', 'read'), ('searched', 'read'), ('find_value', 'read'), ('find_elsewhere', 'read'), ('erase', 'define'), ('drop_instances', 'define'), ('keep', 'define'), ('limit_size', 'define'),
-  ('create_instance', 'work'), ('steer_instance', 'work'), ('steer_job', 'work'), ('hand_over', 'work'),
+  ('create_instance', 'work'), ('steer_instance', 'work'), ('preview_undo', 'read'), ('steer_job', 'work'), ('hand_over', 'work'),
   ('worklist', 'read'), ('worklist_counts', 'read'), ('worklist_size', 'read'), ('item_view', 'read'), ('comments', 'read'), ('attachments', 'read'), ('filters', 'read'),
   ('claim_next', 'work'), ('move_item', 'work'), ('exchange_items', 'work'), ('add_comment', 'work'), ('remove_comment', 'work'),
   ('charged_instances', 'read'), ('save_filter', 'work'), ('rename_filter', 'work'), ('drop_filter', 'work'),

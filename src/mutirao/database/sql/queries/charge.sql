@@ -57,6 +57,9 @@ where t.instance = %(instance)s order by t.id desc limit %(limit)s
 -- listen_people: hears whose worklists and messages have changed
 listen mutirao_people
 
+-- preview_undo: what a rollback would undo
+select task, times, compensation, is_critical, by_child, is_running from mutirao.preview_undo(%s, %s, %s)
+
 -- charged_instances: those that a person is in charge of
 select i.id, f.name as flow, v.number as version, i.status::text as status, i.state, i.reasons, i.started_at, i.closed_at, i.priority,
   (select x.hold from mutirao.instance x where x.id = i.id) as hold,
