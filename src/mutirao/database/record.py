@@ -178,7 +178,7 @@ class JobRecord:
     """A job that has not ended.
 
     Of a work item, `role` is whom it is for, `holder` who has it, `finish_by` its deadline; `child` is the instance that
-    does the job.
+    does the job; `change` is what a parked one writes when it can.
     """
 
     id: int
@@ -200,6 +200,7 @@ class JobRecord:
     holder: str | None = None
     finish_by: datetime | None = None
     child: int | None = None
+    change: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from mutirao.database.record import Instance, JobRecord
 from mutirao.model import Definition
 from mutirao.server.page.form import Field, field_for, label_of
 from mutirao.server.page.reason import Reason
+from mutirao.server.page.value import pretty
 
 WayKind = Literal["retry", "skip", "undone", "go_on", "repair", "start"]
 
@@ -27,6 +28,8 @@ class Way:
     task: str = ""
     fields: tuple[Field, ...] = ()
     tasks: tuple[tuple[str, str], ...] = ()
+    brought: str = ""
+    """What the job writes unless it is skipped, as JSON."""
 
     @property
     def label(self) -> str:
@@ -89,7 +92,9 @@ class Ways:
         form, task = f"skip-{job}", self._task(job)
         known = {each.name: each for each in self.definition.tasks}
         outputs = known[task].outputs if task in known else None
-        return Way("skip", form, job, task, self._fields(form, outputs, has_values=False))
+        change = next((each.change for each in self.jobs if each.id == job), None)
+        brought = pretty(change) if change else ""
+        return Way("skip", form, job, task, self._fields(form, outputs, has_values=False), brought=brought)
 
     def _repair(self) -> Way:
         form = f"repair-{self.instance.id}"
