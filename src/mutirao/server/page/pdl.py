@@ -1,15 +1,17 @@
 """Flows as text, and a new version from a text: it is checked while it is typed, by the API."""
 
 from collections import OrderedDict
+from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
+from mutirao.errors import RequestError
 from mutirao.language.pdl import to_pdl
 from mutirao.model import Bundle, Definition, encode_document
 from mutirao.server.apart import Apart
 from mutirao.server.need import Administrator
 from mutirao.server.page.shell import pages, render
-from mutirao.server.route.parts import FlowName
+from mutirao.server.route.parts import FlowName, Text
 
 router = pages()
 
@@ -46,10 +48,19 @@ async def pdl_of(definition: Definition) -> str:
 
 
 @router.get("/flows/new-flow")
-async def new(request: Request, who: Administrator) -> Response:
-    """A flow that there is not yet."""
+async def new(
+    request: Request, who: Administrator, application: Annotated[Text | None, Query(max_length=200)] = None
+) -> Response:
+    """A flow that there is not yet; or the text of an application, to change it."""
     roles = await who.engine.roles.names()
-    return render(request, "flow_edit.html", flow=None, head=None, text=_EXAMPLE, roles=roles, draft="pdl")
+    if application is None:
+        return render(request, "flow_edit.html", flow=None, head=None, text=_EXAMPLE, roles=roles, draft="pdl")
+    found = (await who.engine.library.applications()).get(application)
+    if found is None:
+        raise RequestError("unknown_application", f'there is no application "{application}"')
+    text = to_pdl(Bundle(applications=(found,)))
+    # No draft: what somebody typed for another text of it would hide what it says by now.
+    return render(request, "flow_edit.html", flow=None, head=None, text=text, roles=[], draft="", entry=application)
 
 
 @router.get("/flows/{name}/edit")
