@@ -64,7 +64,7 @@ class Found(BaseModel):
 
 class Defined(BaseModel):
     flow: Annotated[str, Field(examples=["leave"])]
-    is_new: Annotated[bool, Field(description="There is no flow of this name yet.")]
+    is_new: Annotated[bool, Field(description="There is no flow of this name yet.", examples=[True])]
 
 
 class Checked(BaseModel):
