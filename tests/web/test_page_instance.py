@@ -6,9 +6,15 @@ from datetime import timedelta
 import pytest
 from instance_kit import TRIP, fail, finish, new_trip, trips
 from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def height(part: Locator) -> float:
+    box = await part.bounding_box()
+    assert box is not None
+    return box["height"]
 
 
 async def test_an_instance_is_shown_as_it_stands_and_follows_what_happens(place: Place) -> None:
@@ -154,10 +160,10 @@ async def test_an_error_is_told_once_and_a_long_one_is_folded(place: Place) -> N
     await expect(page.locator("#instance")).not_to_contain_text("Failed:")
     step = page.locator("#story li", has_text="failed for good")
     await expect(step.locator("summary")).to_have_text(re.compile("^no room no room.*…$"))
-    assert (await step.bounding_box() or {})["height"] < 200
+    assert await height(step) < 200
     await step.locator("summary").click()
     await expect(step.locator(".long")).to_be_visible()
-    assert (await step.bounding_box() or {})["height"] < 500
+    assert await height(step) < 500
     await page.get_by_role("button", name="Why? book_hotel").click()
     await expect(page.locator("#why-book_hotel p").first).to_contain_text("has failed for good after 1 try: no room")
     told = await page.locator("#why-book_hotel").text_content() or ""
@@ -168,7 +174,7 @@ async def test_an_error_is_told_once_and_a_long_one_is_folded(place: Place) -> N
 async def test_a_long_value_does_not_fill_the_page(place: Place) -> None:
     number, _ = await place.site.item(city="Recife " * 800)
     page = await place.visit("clerk_1", f"/instances/{number}", viewport=NARROW)
-    assert (await page.locator("#data").bounding_box() or {})["height"] < 400
+    assert await height(page.locator("#data")) < 400
     await fits(page)
     await accessible(page)
 
