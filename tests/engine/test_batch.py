@@ -153,6 +153,16 @@ async def test_a_filter_chooses(engine: Engine, chosen_by: dict[str, Any], chose
     assert paid == chosen
 
 
+async def test_whoever_has_no_patience_is_told_how_many_there_are_at_least(engine: Engine) -> None:
+    await orders(engine)
+    await engine.apply("other", {"a": 1}, {"go": "a = 1"})
+    await engine.start("other")
+    ask = "select total, is_exact from mutirao.count_batch_within(%s, 'cancel', %s)"
+    assert await engine.rows(ask, None, Jsonb({"flow": "order"})) == [(10, True)]
+    assert await engine.rows(ask, "0", Jsonb({"flow": "order"})) == [(10, False)]
+    assert await engine.rows(ask, "0", Jsonb({"flow": "order", "key": "of nobody"})) == [(0, True)]
+
+
 def _set(chosen_by: dict[str, Any]) -> tuple[Jsonb, Jsonb]:
     return Jsonb({"flow": "order", **chosen_by}), Jsonb({"change": {"paid": True}})
 

@@ -6,7 +6,7 @@ A batch is driven by whoever is there: the clocks, and `drive_batch` beside them
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from mutirao.database.caller import Caller
@@ -120,6 +120,14 @@ class Foretold:
     moves: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class BatchCount:
+    """To how many instances a batch would do it; where it is not exact there may be more."""
+
+    total: int
+    is_exact: bool
+
+
 class BatchCalls(Caller):
     """The part of the engine that is about many instances at once."""
 
@@ -153,6 +161,13 @@ class BatchCalls(Caller):
         """To how many instances it would be done now."""
         arguments = _arguments(change=change, task=task, safe_point=safe_point)
         return int(await self._call("count_batch", kind, chosen.encode(), arguments))
+
+    async def count_batch_within(
+        self, patience: timedelta, kind: str, chosen: Filter, *, task: str | None = None
+    ) -> BatchCount:
+        """The same, or to how many at least if counting takes longer than that."""
+        values = [patience, kind, chosen.encode(), _arguments(task=task)]
+        return (await self._rows(BatchCount, "count_batch_within", values))[0]
 
     async def batch(self, batch: int) -> Batch:
         found = await self._rows(Batch, "batches", {"id": batch, "limit": 1})

@@ -1,11 +1,12 @@
 """Batches: one thing done to many instances. What is going to happen is told, and counted, before it does."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, get_args
 
 from fastapi import Query, Request, Response
 
-from mutirao.database.batch import Batch, Filter
+from mutirao.database.batch import Batch, BatchCount, Filter
 from mutirao.errors import MutiraoError, RequestError
 from mutirao.model import Definition
 from mutirao.model.value import ENCODER
@@ -64,6 +65,8 @@ _STATUSES = {
 _OF_TASKS = ("start_task", "go_back")
 _WITH_CHANGE = ("set", "repair", "skip")
 _MOST = 10_000
+_PATIENCE = timedelta(milliseconds=15)
+"""So long they are counted before somebody has ordered it."""
 _LISTED = 50
 _REFUSALS = 200
 
@@ -75,8 +78,12 @@ class Plan:
     kind: str
     chosen: Filter
     task: str
-    count: int | None
+    count: BatchCount | None
     problem: str = ""
+
+    @property
+    def may_be_done(self) -> bool:
+        return self.count is not None and (self.count.total > 0 or not self.count.is_exact)
 
 
 @router.get("/batches")
@@ -150,7 +157,8 @@ async def _plan(who: Who, kind: str, chosen: Filter, task: str) -> Plan:
     # Whatever is set, it is set to the same ones; what cannot be set is refused when it is asked for.
     asked = "suspend" if kind == "set" else kind
     try:
-        count = await who.engine.count_batch(asked, chosen, task=task if kind in _OF_TASKS else None)
+        named = task if kind in _OF_TASKS else None
+        count = await who.engine.count_batch_within(_PATIENCE, asked, chosen, task=named)
     except MutiraoError as error:
         return Plan(kind, chosen, task, None, error.message)
     return Plan(kind, chosen, task, count)

@@ -167,23 +167,29 @@ begin
 end $$;
 comment on function mutirao.next_instances(mutirao.batch, text, int) is 'The instances after the cursor, whether they fit or not: so a step is short even where few do.';
 
--- All are looked at anyway: those of other flows are left out where they are read.
-create or replace function mutirao.count_fitting(b mutirao.batch, acts_on text) returns bigint
+create or replace function mutirao.count_fitting(b mutirao.batch, acts_on text, patience interval default null, out total bigint, out is_exact boolean)
 language plpgsql stable as $$
 declare
+  begun constant timestamptz := mutirao.stopwatch();
   of_flow constant boolean := acts_on = 'open' and b.flow is not null and coalesce(b.filter ->> 'ids', b.filter ->> 'key') is null;
   next bigint[];
   fit record;
-  total bigint := 0;
 begin
+  total := 0;
   b.after := 0;
   loop
-    next := case when of_flow then array(select i.id from mutirao.instance i where i.flow = b.flow and i.id > b.after and i.id <= b.bound order by i.id limit 10000)
-      else mutirao.next_instances(b, acts_on, 10000) end;
-    exit when next = '{}';
+    if of_flow then  -- those of other flows are left out where they are read
+      select max(i.id), coalesce(array_agg(i.id order by i.id) filter (where i.flow = b.flow), '{}') into b.after, next
+      from (select x.id, x.flow from mutirao.instance x where x.id > b.after and x.id <= b.bound order by x.id limit 10000) i;
+    else
+      next := mutirao.next_instances(b, acts_on, 10000);
+      b.after := next[cardinality(next)];
+    end if;
+    is_exact := b.after is null;
+    exit when is_exact;
     fit := mutirao.fit_filter(b, acts_on, next);
     total := total + cardinality(fit.fitting) + cardinality(fit.raising);
-    b.after := next[cardinality(next)];
+    exit when mutirao.stopwatch() > begun + patience;
   end loop;
-  return total;
 end $$;
+comment on function mutirao.count_fitting(mutirao.batch, text, interval) is 'How many instances fit a filter; or, if that takes longer than somebody has patience, how many of those that were looked at.';

@@ -60,7 +60,7 @@ begin
   b.function := c.function;
   b.names := c.arguments;
   update mutirao.batch x set function = b.function, names = b.names,
-    total = (select mutirao.count_fitting(b, k.acts_on) from mutirao.batch_kinds() k where k.kind = b.kind)
+    total = (select (mutirao.count_fitting(b, k.acts_on)).total from mutirao.batch_kinds() k where k.kind = b.kind)
   where x.id = b.id;
   perform pg_notify('mutirao', 'clock');
   return b.id;
@@ -81,19 +81,22 @@ begin
 end $$;
 comment on function mutirao.make_batch(text, jsonb, jsonb, text, text) is 'Has something done to all instances that the filter chooses, in the background. Answers the batch.';
 
-create or replace function mutirao.count_batch(kind text, filter jsonb, arguments jsonb default '{}') returns bigint
+create or replace function mutirao.count_batch_within(patience interval, kind text, filter jsonb, arguments jsonb default '{}', out total bigint, out is_exact boolean)
 language plpgsql security definer as $$
 declare
   b mutirao.batch := mutirao.draft_batch(kind, filter, arguments, null, null);
   c mutirao.condition := mutirao.compile_where(b);
-  total bigint;
 begin
   b.function := c.function;
   b.names := c.arguments;
-  select mutirao.count_fitting(b, k.acts_on) into total from mutirao.batch_kinds() k where k.kind = b.kind;
+  select x.total, x.is_exact into total, is_exact from mutirao.batch_kinds() k cross join lateral mutirao.count_fitting(b, k.acts_on, patience) x where k.kind = b.kind;
   perform mutirao.drop_where(b);
-  return total;
 end $$;
+comment on function mutirao.count_batch_within(interval, text, jsonb, jsonb) is 'To how many instances a batch would do it now; or, if that takes longer, to how many at least. Nothing is made.';
+
+create or replace function mutirao.count_batch(kind text, filter jsonb, arguments jsonb default '{}') returns bigint
+language sql security definer
+return (mutirao.count_batch_within(null, kind, filter, arguments)).total;
 comment on function mutirao.count_batch(text, jsonb, jsonb) is 'To how many instances a batch would do it now. Nothing is made.';
 
 create or replace function mutirao.lock_batch(batch bigint) returns mutirao.batch

@@ -8,7 +8,7 @@ insert into mutirao.callable (function, level) values
   ('release', 'work'), ('complete_here', 'work'), ('park_attempt', 'work'), ('take_job', 'work'), ('turn_clock', 'work'),
   ('limit_of', 'read'), ('limit_task', 'define'),
   ('migrate_flow', 'define'), ('preview_migration', 'define'),
-  ('make_batch', 'work'), ('count_batch', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
+  ('make_batch', 'work'), ('count_batch', 'work'), ('count_batch_within', 'work'), ('step_batch', 'work'), ('stop_batch', 'work'), ('resume_batch', 'work'),
   ('why', 'read'), ('task_states', 'read'), ('find_instances', 'read'), ('instance_counts', 'read'), ('latest_row', 'read'), ('exceptions', 'read'), ('announce', 'work'), ('leave', 'work'), ('note_pace', 'work'), ('pace_by_minute', 'read'), ('pace_by_task', 'read'),
   ('send', 'work'), ('send_many', 'work'),
   ('begin_export', 'define'), ('forget_export', 'define'), ('mark_exported', 'define'), ('drop_exported', 'define'),

@@ -27,6 +27,9 @@ select mutirao.make_batch(%s, %s::jsonb, %s::jsonb, %s, %s)
 -- count_batch: to how many instances a batch would do it now
 select mutirao.count_batch(%s, %s::jsonb, %s::jsonb)
 
+-- count_batch_within: the same, or to how many at least
+select total, is_exact from mutirao.count_batch_within(%s, %s, %s::jsonb, %s::jsonb)
+
 -- step_batch: takes a batch one step further
 select mutirao.step_batch(%s)
 
