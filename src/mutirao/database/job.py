@@ -64,6 +64,10 @@ class JobCalls(Caller):
         """The workers that announced themselves within the last day, those that are alive first."""
         return await self._rows(WorkerRecord, "workers", [])
 
+    async def alive_workers(self) -> int:
+        """How many of them are alive."""
+        return int(await self._call("alive_workers"))
+
     async def retry(self, job: int, *, reason: str | None = None) -> None:
         """Try a failed job again, with all its retries."""
         await self._call("retry", job, reason, self.name)

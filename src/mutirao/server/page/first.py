@@ -78,7 +78,7 @@ async def _engine(who: Who, reader: Reader) -> dict[str, Any]:
         "closed": sum(each.closed for each in counts),
         "is_exact": all(each.is_exact for each in counts),
         "newest": await engine.instances(limit=_FEW),
-        "workers": sum(each.alive for each in await engine.workers()),
+        "workers": await engine.alive_workers(),
         "persons": len(await engine.persons.page(who.id, limit=2)),
     }
 

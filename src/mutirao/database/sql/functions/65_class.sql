@@ -128,8 +128,13 @@ language sql stable security definer as $$
     case when (w.j).waits_for is not null then 'ordering' when h.holds then 'class' else 'turn' end, h.job, case when (w.j).waits_for is null then h.instance else mutirao.goes_before(w.j) end, h.task,
     (select o.first || ': ' || o.second from mutirao.order_wait x join mutirao.ordering o on o.id = x.ordering where x.job = (w.j).id)
   from (  -- for whom each waits is found out only of those that are told
-    select j, c.name as class_name, row_number() over (partition by j.class order by j.gate_at, j.id)::int as place from mutirao.job j left join mutirao.class c on c.id = j.class
-    where j.gate = 'waits' and (gate_waits.class is null or c.name = gate_waits.class) order by j.class, j.gate_at, j.id limit least(room, 10000)) w
+    select u.j, c.name as class_name, row_number() over (partition by (u.j).class order by (u.j).gate_at, (u.j).id)::int as place
+    from (  -- each of these has its index; both together have none
+      select x as j from mutirao.job x where x.gate = 'waits' and x.waits_for is null
+      union all
+      select x from mutirao.job x where x.gate = 'waits' and x.waits_for is not null) u
+    left join mutirao.class c on c.id = (u.j).class
+    where gate_waits.class is null or c.name = gate_waits.class order by (u.j).class, (u.j).gate_at, (u.j).id limit least(room, 10000)) w
   join mutirao.flow f on f.id = (w.j).flow join mutirao.task t on t.id = (w.j).task
   left join lateral mutirao.excluder(w.j) h on (w.j).waits_for is null
   order by (w.j).class, (w.j).gate_at, (w.j).id

@@ -1,7 +1,7 @@
 -- How many instances there are, for whoever looks at all of them: exact while they are few, an estimate where counting would take long.
 
 -- A sample of a large table is the same pages each time, so that the number does not dance before whoever looks twice.
-create or replace function mutirao.instance_tally(room numeric default 8e6, few int default 1000)
+create or replace function mutirao.instance_tally(room numeric default 4e6, few int default 1000)
 returns table (flow int, status mutirao.instance_status, count bigint, is_exact boolean)
 language plpgsql stable as $$
 declare
