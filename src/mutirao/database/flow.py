@@ -1,11 +1,13 @@
 """Flows as the engine has them: put in place, looked up, version by version."""
 
+from functools import lru_cache
+
 from mutirao.database.caller import Caller
 from mutirao.database.record import FlowHead, FlowRecord, VersionRecord
 from mutirao.database.sql import query
 from mutirao.database.start import HasDefinition
 from mutirao.errors import RequestError
-from mutirao.model import Definition, encode_document, from_document
+from mutirao.model import Definition, decode_document, encode_document
 from mutirao.model.name import suggest
 
 # No statement waits for somebody else's definition for longer than 150 ms, so workers that start together ask again.
@@ -51,7 +53,7 @@ class FlowCalls(Caller):
             row = await found.fetchone()
         if row is None:
             raise await self._unknown(flow, version)
-        return from_document(row[0])
+        return _read(row[0])
 
     async def _unknown(self, flow: str, version: int | None) -> RequestError:
         newest = await self.versions(flow, limit=1)
@@ -68,3 +70,9 @@ class FlowCalls(Caller):
     async def _flow_names(self) -> list[str]:
         async with self.connection() as connection:
             return [name for (name,) in await (await connection.execute(query("flow_names"))).fetchall()]
+
+
+@lru_cache(256)
+def _read(document: str) -> Definition:
+    """The same for the same text: to read one of two hundred tasks takes longer than to fetch it."""
+    return decode_document(document)

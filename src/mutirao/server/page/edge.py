@@ -51,8 +51,9 @@ def edges(definition: Definition) -> list[Edge]:
     """All of them, each pair of tasks joined once for one reason."""
     found = _Found()
     writers = _writers(definition)
+    order = {each.name: place for place, each in enumerate(definition.tasks)}
     for task in definition.tasks:
-        _led_to(task, definition, writers, found)
+        _led_to(task, order, writers, found)
     for task in definition.tasks:
         recovery = task.recovery
         if recovery.contingency is not None:
@@ -111,17 +112,16 @@ def _writers(definition: Definition) -> dict[str, list[str]]:
     return found
 
 
-def _led_to(task: Task, definition: Definition, writers: dict[str, list[str]], found: _Found) -> None:
+def _led_to(task: Task, order: dict[str, int], writers: dict[str, list[str]], found: _Found) -> None:
     if task.depends is not None:
         for node, _ in walk(task.depends):
             if isinstance(node, Term):
                 found.add(node.task, task.name, "depends", node.state)
     named = words(task.when)
     states = dict(_STATE.findall((task.when or "").lower()))
-    for other in definition.tasks:
-        if f"task_{other.name}" in named and other.name != task.name:
-            found.add(other.name, task.name, "seen", *([states[other.name]] if other.name in states else []))
-    order = {each.name: place for place, each in enumerate(definition.tasks)}
+    seen = {word.removeprefix("task_") for word in named if word.startswith("task_")} & order.keys() - {task.name}
+    for other in sorted(seen, key=order.__getitem__):
+        found.add(other, task.name, "seen", *([states[other]] if other in states else []))
     read = named | ({task.wait} if task.wait is not None else set())
     for attribute in sorted(read & writers.keys()):
         for writer in _sources(task.name, writers[attribute], order):

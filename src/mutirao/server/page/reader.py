@@ -81,10 +81,9 @@ class Reader:
     def number(self, value: float | Decimal | None, *, is_grouped: bool = True) -> str:
         if value is None:
             return ""
-        try:
-            return format_decimal(value, locale=self.locale, decimal_quantization=False, group_separator=is_grouped)
-        except ArithmeticError:  # it has more digits than Babel can group
-            return str(value)
+        if isinstance(value, Decimal):  # those that are equal may have other digits
+            return _written(value, str(self.locale), is_grouped)
+        return _number(value, str(self.locale), is_grouped)
 
     def size(self, count: int) -> str:
         """Of so many bytes."""
@@ -139,3 +138,15 @@ def _zone(name: str) -> ZoneInfo | None:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         return None
+
+
+@lru_cache(8192, typed=True)
+def _number(value: float, locale: str, is_grouped: bool) -> str:
+    return _written(value, locale, is_grouped)
+
+
+def _written(value: float | Decimal, locale: str, is_grouped: bool) -> str:
+    try:
+        return format_decimal(value, locale=locale, decimal_quantization=False, group_separator=is_grouped)
+    except ArithmeticError:  # it has more digits than Babel can group
+        return str(value)

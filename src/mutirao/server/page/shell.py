@@ -3,22 +3,19 @@
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mutirao.errors import MutiraoError, RequestError
 from mutirao.server.openapi import PAGE
-from mutirao.server.page.asset import address
-from mutirao.server.page.catalogue import LANGUAGES, marked, translations
-from mutirao.server.page.problem import PROBLEMS, TELLING, sentence
+from mutirao.server.page.catalogue import LANGUAGES, marked
+from mutirao.server.page.environment import environment
+from mutirao.server.page.problem import PROBLEMS, TELLING
 from mutirao.server.page.reader import THEMES, Reader
 from mutirao.server.page.saying import SAID
 from mutirao.server.problem import refusal_status, unforeseen
@@ -27,7 +24,6 @@ from mutirao.server.who import Who, who_asks
 
 log = logging.getLogger(__name__)
 
-_TEMPLATES = Path(__file__).parent / "template"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-src blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -109,25 +105,8 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
         "events": "/api/events",
         "now": reader.now,
     }
-    text = _environment(reader.language).get_template(template).render({**known, **values})
+    text = environment(reader.language).get_template(template).render({**known, **values})
     return Response(text, status, _HEADERS, "text/html; charset=utf-8")
-
-
-@cache
-def _environment(language: str) -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        extensions=["jinja2.ext.i18n"],
-    )
-    made.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
-    made.globals["asset"] = address
-    made.filters["sentence"] = sentence
-    made.filters["urlpart"] = lambda text: quote(str(text), safe="")
-    return made
 
 
 def refused(request: Request, error: MutiraoError) -> Response:

@@ -21,7 +21,7 @@ where %(flow)s::text is null or f.name = %(flow)s
 order by f.name
 
 -- flow_document: the definition of a flow's version, or of its newest
-select mutirao.flow_document(v.id)
+select mutirao.flow_document(v.id)::text
 from mutirao.flow f join mutirao.version v on v.flow = f.id
 where f.name = %(flow)s and (v.number = %(version)s::int or %(version)s::int is null and v.id = f.version)
 
