@@ -28,8 +28,6 @@ from mutirao.people import set_password
 from mutirao.testing import advance
 from mutirao.testing.database import TestServer
 
-__all__ = ["Place", "a_place", "accessible", "chromium"]
-
 AXE = (Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js").read_text("utf-8")
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=360, height=740)

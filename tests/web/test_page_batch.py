@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from instance_kit import TRIP, new_trip, trips
-from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from page_kit import NARROW, Place, accessible, fits
 from playwright.async_api import expect
 
 from mutirao.database.batch import Batch

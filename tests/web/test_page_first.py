@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
-from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from page_kit import NARROW, Place, accessible, fits
 from playwright.async_api import Browser, expect
 from served import site_on
 from site_kit import Site
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(name="bare", loop_scope="session")
-async def a_bare_place(servers: dict[str, TestServer], chromium: Browser) -> AsyncIterator[Place]:  # noqa: F811
+async def a_bare_place(servers: dict[str, TestServer], chromium: Browser) -> AsyncIterator[Place]:
     """An engine with an administrator, and nothing else."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(servers["pg18"].clone())

@@ -2,7 +2,7 @@
 
 import pytest
 from every_page import addresses, lively
-from page_kit import NARROW, Place, a_place, accessible, chromium, fits  # noqa: F401 gives the fixtures
+from page_kit import NARROW, Place, accessible, fits
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 

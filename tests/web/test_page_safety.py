@@ -4,7 +4,7 @@ import re
 
 import pytest
 from every_page import SECRET, addresses, lively, whole_pages
-from page_kit import Place, a_place, chromium  # noqa: F401 gives the fixtures
+from page_kit import Place
 from test_http_outsider import everything
 
 from mutirao.server.need import NOBODY, SignedIn, need_of

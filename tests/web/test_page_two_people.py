@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from page_kit import Place, a_place, chromium  # noqa: F401 gives the fixtures
+from page_kit import Place
 from playwright.async_api import Page, expect
 from work_kit import CLAIM, claim
 

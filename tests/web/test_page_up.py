@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from command import Background, mutirao, running
-from page_kit import chromium  # noqa: F401 gives the fixture
 from playwright.async_api import Browser, Page, expect
 
 
@@ -57,7 +56,7 @@ async def do_the_first_item(page: Page) -> str:
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_newcomer_signs_in_with_what_the_terminal_says_and_does_some_work(
     place: Path,
-    chromium: Browser,  # noqa: F811
+    chromium: Browser,
 ) -> None:
     home = place / "home"
     with running("up", "--port", 0, MUTIRAO_HOME=home) as up:
