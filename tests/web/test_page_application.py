@@ -1,7 +1,7 @@
 """The file of an application, as administrators see it and change it: by the process language, which the API takes."""
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 
 from mutirao.model import Application

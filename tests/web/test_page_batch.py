@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from instance_kit import TRIP, new_trip, trips
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 
 from mutirao.database.batch import Batch

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 from test_http_database import NOWHERE, REORDER, SECRET, by_network
 

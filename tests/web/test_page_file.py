@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Error, FilePayload, Page, expect
 from work_kit import CLAIM, PICTURE, claim, pdf
 

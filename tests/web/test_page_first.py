@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Browser, expect
 from served import site_on
 from site_kit import Site

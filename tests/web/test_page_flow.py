@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Page, expect
 
 from mutirao.database.find import InstanceFilter

@@ -1,7 +1,7 @@
 """A flow from a text: checked as it is typed, refused at the line that is wrong, put in place whole."""
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import FilePayload, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from instance_kit import TRIP, fail, finish, new_trip, trips
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -2,7 +2,7 @@
 
 import pytest
 from instance_kit import TRIP, new_trip, trips
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

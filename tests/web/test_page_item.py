@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, Page, expect
 from work_kit import CLAIM, PICTURE, claim, pdf
 

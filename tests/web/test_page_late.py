@@ -1,7 +1,7 @@
 """Results that were not written: those that wait for others, and those that came when the item was another's."""
 
 import pytest
-from page_kit import Place, accessible
+from page_kit import Place, a_place, accessible  # noqa: F401 gives the fixture
 from playwright.async_api import Page, expect
 
 from mutirao.model import Attribute, Definition, Offer, Task

@@ -1,7 +1,7 @@
 """Messages: what a person was told, live, and where it is sent on to."""
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -1,7 +1,7 @@
 """People: an administrator sees to them, and everybody to themselves."""
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Page, expect
 from served import PASSWORD
 

@@ -2,7 +2,7 @@
 
 import pytest
 from driver import Engine as Driver
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, Page, expect
 from site_kit import refused
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from every_page import SECRET, addresses, lively, whole_pages
-from page_kit import Place
+from page_kit import Place, a_place  # noqa: F401 gives the fixture
 from test_http_outsider import everything
 
 from mutirao.server.need import NOBODY, SignedIn, need_of

@@ -1,7 +1,7 @@
 """Signing in and out, and what is there for nobody."""
 
 import pytest
-from page_kit import Place, accessible
+from page_kit import Place, a_place, accessible  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 from served import PASSWORD
 

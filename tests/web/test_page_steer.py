@@ -2,7 +2,7 @@
 
 import pytest
 from instance_kit import fail, finish, trips
-from page_kit import NARROW, WIDE, Place, accessible, fits
+from page_kit import NARROW, WIDE, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

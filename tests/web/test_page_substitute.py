@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from page_kit import Place, accessible
+from page_kit import Place, a_place, accessible  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, Page, expect
 
 from mutirao.database.person import Away

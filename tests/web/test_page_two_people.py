@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from page_kit import Place
+from page_kit import Place, a_place  # noqa: F401 gives the fixture
 from playwright.async_api import Page, expect
 from work_kit import CLAIM, claim
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from attention_kit import clock
 from driver import Engine as Driver
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 
 from mutirao.model import Attribute, Definition, Ordering, Task

@@ -1,7 +1,7 @@
 """My work: the worklist in all its orders, with filters that are kept, by mouse and by keyboard, and always up to date."""
 
 import pytest
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, Page, expect
 from work_kit import CLAIM, claim
 

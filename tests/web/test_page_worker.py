@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from instance_kit import trips
-from page_kit import NARROW, Place, accessible, fits
+from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import expect
 
 from mutirao import Change, Flow, task
