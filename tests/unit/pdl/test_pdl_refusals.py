@@ -154,6 +154,25 @@ def test_meaning_is_refused_with_a_code(text: str, code: str, said: str) -> None
     assert said in found.message
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('WORKFLOW A { INTEGR Price; TASK b { WHEN "price > 3"; IN_CONTEXT Price; } }', "INTEGR"),
+        ('WORKFLOW A { INTEGR Price { REQUIRED; } TASK b { WHEN "price > 3"; OUT_CONTEXT Price; } }', "INTEGR"),
+        ("WORKFLOW A { INTEGER Price High; TASK b { LIMIT 1 PER Price; } }", "INTEGER"),
+        ("WORKFLOW A { TASKK PayBill { } TASK b { DEPENDS PayBill -> FAILED; } }", "TASKK"),
+        ("WORKFLOW A { TASK PayBill: FLO c { } TASK b { COMPENSATION PayBill; } }", "FLO"),
+        ("TASK M { ROLE Clerk; POLICY SAME_AS pay; } WORKFLOW A { TASKK pay { } TASK b: M { } }", "TASKK"),
+        ("WORKFLOW A { TASKK pay { } } WORKFLOW_DEFINITIONS A: Returns; RELATIVE_ORDER { pay: check; }", "TASKK"),
+    ],
+)
+def test_what_cannot_be_read_is_not_told_to_be_missing_as_well(text: str, word: str) -> None:
+    reading = examine([Source("shop.pdl", text)], KNOWN)
+    [found] = reading.findings.errors
+    assert under_caret(found) == word
+    assert "a" not in {flow.name for flow in reading.flows}, "an engine would judge its conditions without it"
+
+
 def under_caret(found: Finding) -> str:
     _, line, caret = found.shown().split("\n")
     return line[caret.index("^") : len(caret)]

@@ -160,7 +160,7 @@ class _Checker:
             if flow not in tasks:
                 self._note_missing("unknown_flow", f'flow "{flow}"', place, self._findings.suggest(flow, tasks))
         for (flow, name), place in spots.tasks.items():
-            if flow in tasks and name not in tasks[flow]:
+            if flow in tasks and name not in tasks[flow] and not self._is_lost(flow, name):
                 text = f'the flow "{flow}" has no task "{name}"{self._findings.suggest(name, tasks[flow])}'
                 self._findings.add("unknown_task", text, place)
         if ordering.on is not None and spots.on is not None:
@@ -171,9 +171,12 @@ class _Checker:
 
     def _check_ordered_on(self, flow: str, name: str, place: Place) -> None:
         known = self._places.flows[flow].attributes
-        if name not in known:
+        if name not in known and not self._is_lost(flow, name):
             text = f'the flow "{flow}" has no attribute "{name}"{self._findings.suggest(name, known)}'
             self._findings.add("unknown_attribute", text, place)
+
+    def _is_lost(self, flow: str, name: str) -> bool:
+        return flow in self._places.flows and name in self._places.flows[flow].lost
 
     def _note_missing(self, code: str, what: str, place: Place, hint: str) -> None:
         if self._is_alone:

@@ -12,7 +12,7 @@ from mutirao.language.pdl.block import Desk, Said
 from mutirao.language.pdl.clause import ATTRIBUTES, FLOW, TASK, WORKFLOW_BLOCKS
 from mutirao.language.pdl.finding import WrongError
 from mutirao.language.pdl.place import FlowSpots, Spot
-from mutirao.language.pdl.syntax import Block, Clause, SyntaxGroup, SyntaxTerm, terms
+from mutirao.language.pdl.syntax import Block, Clause, Entry, Pair, SyntaxGroup, SyntaxTerm, terms
 from mutirao.language.pdl.task import OFFER_FIELDS, STAND_INS, kind_of, make_task, model_settings
 from mutirao.language.pdl.text import snake_case
 from mutirao.language.pdl.value import CRITICAL, atoms, name_of, text_of
@@ -50,6 +50,7 @@ class FlowReader:
         self._said: list[tuple[_TaskHead, Said]] = []
         self._stand_ins: set[str] = set()
         self._lacks_model = False
+        self._has_gaps = False
         self._own = Said()
         self.spots = FlowSpots(desk.spot(block.heading[0]))
 
@@ -67,6 +68,7 @@ class FlowReader:
                 self._desk.read_clause(said, self._block, entry, FLOW)
             else:
                 self._desk.misplaced(entry, self._block, (*FLOW, *WORKFLOW_BLOCKS))
+                self._lose(entry)
         self.spots.own.keep(said.clauses)
         self._check_names()
         is_wrong = self._lacks_model or self._desk.findings.error_count > before
@@ -75,11 +77,11 @@ class FlowReader:
     def sketch(self) -> Definition | None:
         """Of one that is wrong, what can be judged all the same: its conditions, roles and classes. None if not even that.
 
-        Where an attribute cannot be read, conditions that speak of it would seem wrong.
+        Where an attribute or a task cannot be read, conditions that speak of it would seem wrong.
         """
-        attributes = [each for each in self._attributes.values() if each is not None]
-        if len(attributes) < len(self._attributes):
+        if self._has_gaps:
             return None
+        attributes = [each for each in self._attributes.values() if each is not None]
         tasks = [_sketched(name_of(head.name), said.values) for head, said in self._said]
         own = {each: self._own.values.get(each) for each in ("final", "creator")}
         try:
@@ -112,6 +114,11 @@ class FlowReader:
             return replace(task, when=None)
         return task
 
+    def _lose(self, entry: Entry) -> None:
+        """It cannot be read. Whatever it was meant to define is there all the same for those who refer to it."""
+        self._has_gaps = True
+        self.spots.lost.update(snake_case(each.strip('"')) for each in _labels(entry))
+
     # Attributes
 
     def _read_attribute(self, entry: Block | Clause) -> None:
@@ -126,6 +133,7 @@ class FlowReader:
             self._attributes[name] = read_attribute(entry.keyword, name, said.values)
         except WrongError as error:
             desk.note(error)
+            self._lose(entry)
 
     def _spot(self, kind: str, name: str, label: Token, spots: dict[str, Spot]) -> Spot:
         if name in spots:
@@ -144,6 +152,7 @@ class FlowReader:
             name = name_of(head.name)
             spot = self._spot("task", name, head.name, self.spots.tasks)
         except WrongError as error:
+            self._lose(block)
             return desk.note(error)
         said = desk.said(block, TASK)
         spot.keep(said.clauses)
@@ -204,13 +213,14 @@ class FlowReader:
                 self._look_up("unknown_task", "task", at, self._tasks)
             task = self._tasks[name_of(head.name)]
             policy = Policy() if task is None or task.offer is None else task.offer.policy
-            if policy.task is not None and "policy" not in said.clauses and policy.task not in self._tasks:
+            is_own = policy.task is None or "policy" in said.clauses
+            if not is_own and policy.task not in self._tasks and policy.task not in self.spots.lost:
                 text = f'its model\'s policy names the task "{policy.task}", which is not in this flow'
                 self._desk.wrong("unknown_task", text, head.name)
 
     def _look_up(self, code: str, kind: str, at: Token, known: Mapping[str, Any]) -> None:
         name = snake_case(text_of(at))
-        if name not in known:
+        if name not in known and name not in self.spots.lost:
             near = self._desk.findings.suggest(name, known)
             self._desk.wrong(code, f'there is no {kind} "{text_of(at)}" in this flow{near}', at)
 
@@ -243,6 +253,17 @@ def warn_unused(desk: Desk, said: Said, kind: str) -> None:
                 f"USERS is not used: only a COOPERATIVE task has a group, and this is {kind.upper()}",
                 word,
             )
+
+
+def _labels(entry: Entry) -> Iterator[Token]:
+    """The words in it that may be what it defines."""
+    match entry:
+        case Block(heading=heading):
+            yield from heading
+        case Clause(arguments=arguments):
+            yield from (atom for argument in arguments for atom in argument if isinstance(atom, Token))
+        case Pair(first=first, second=second):
+            yield from (first, second)
 
 
 def _attribute_label(entry: Block | Clause) -> Token:

@@ -64,11 +64,12 @@ class Spot:
 
 @dataclass(slots=True)
 class FlowSpots:
-    """Where a flow and its parts stand."""
+    """Where a flow and its parts stand; and what parts may be called that cannot be read."""
 
     own: Spot
     tasks: dict[str, Spot] = field(default_factory=dict)
     attributes: dict[str, Spot] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
 
     def of(self, message: str) -> tuple[Place, str]:
         """Of the part that a refusal is about, which names its task or attribute in quotes; and what it says of that part."""
