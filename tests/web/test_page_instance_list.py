@@ -89,9 +89,10 @@ async def test_what_one_once_had_to_do_with_is_followed_too(place: Place) -> Non
     taken = await colleague.worklist.next()
     assert taken is not None
     await colleague.worklist.finish(taken.job, taken.attempt, {"approved": True})
-    page = await place.visit("clerk_2", "/")
-    async with page.expect_response(lambda answer: "hx-request" in answer.request.headers):  # after the first hint
-        await page.goto("/instances")
+    page = await place.visit("clerk_2", "/instances?status=closed")
+    await expect(page.get_by_role("heading", name="None fits")).to_be_visible()
+    async with page.expect_request(lambda request: f"/api/events?instance={trip}" in request.url):
+        await page.locator("select[name=status]").select_option("open")
     await expect(page.locator(f"#instance-{trip}")).to_contain_text("running")
     await place.engine.suspend(trip)
     await expect(page.locator(f"#instance-{trip}")).to_contain_text("suspended")

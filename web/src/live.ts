@@ -1,12 +1,13 @@
 // Live pages: the server hints at what has changed, and whatever shows it is read again. No data comes by the stream.
 //
 // An element says `hx-trigger="reread-worklist from:body"`. A tab that nobody sees holds no connection: a browser has
-// six for one server, and a person may have more tabs than that.
+// six for one server, and a person may have more tabs than that. What to hear of is said by the page, or by a part of it
+// that is read again with other things in it.
 
-const PATH = document.body.dataset["events"];
 const GATHERED_FOR = 200; // milliseconds: what moves together is read together
 
 let stream: EventSource | undefined;
+let heard: string | undefined;
 let timer: number | undefined;
 const pending = new Set<string>();
 
@@ -33,8 +34,11 @@ export function rereadAll(): void {
 }
 
 function listen(): void {
-  if (!PATH || stream || document.hidden) return;
-  stream = new EventSource(PATH);
+  const path = [...document.querySelectorAll<HTMLElement>("[data-events]")].at(-1)?.dataset["events"];
+  if (!path || document.hidden || (stream && path === heard)) return;
+  rest();
+  heard = path;
+  stream = new EventSource(path);
   stream.addEventListener("hint", hear as EventListener);
   stream.addEventListener("open", () => document.body.classList.remove("is-away"));
   stream.addEventListener("error", () => document.body.classList.add("is-away"));
@@ -49,5 +53,6 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) rest();
   listen();
 });
+document.addEventListener("htmx:afterSettle", listen);
 window.addEventListener("pagehide", rest);
 window.addEventListener("pageshow", listen); // also for whoever comes back to it

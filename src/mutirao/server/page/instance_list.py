@@ -71,11 +71,11 @@ async def instances(request: Request, who: SignedIn, cursor: Cursor = None) -> R
         rounded=rounded,
         kinds=KINDS,
         takes_all=who.is_administrator and batch_filter(wanted, definition) is not None,
-        events=_events(who, found),
+        watched=_watched(who, found),
     )
 
 
-def _events(who: Who, found: Sequence[Instance]) -> str:
+def _watched(who: Who, found: Sequence[Instance]) -> str:
     """Administrators hear of whatever moves; others of those that they have in front of them, and may still move."""
     if who.is_administrator:
         return "/api/events?everything=true"

@@ -39,7 +39,9 @@ Zone = Annotated[Text, Query(max_length=100)]
 async def schedules(request: Request, who: Administrator, cursor: Cursor = None) -> Response:
     """Those that fire next come first."""
     after = decode_cursor(cursor, tuple[int, str])
-    found = [each for each in await who.engine.schedules.all() if after is None or _turn(each) > after]
+    found = sorted(
+        (each for each in await who.engine.schedules.all() if after is None or _turn(each) > after), key=_turn
+    )
     shown, reader = found[:_PAGE], Reader.of(request)
     return render(
         request,

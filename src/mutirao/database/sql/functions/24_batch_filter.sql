@@ -171,6 +171,7 @@ create or replace function mutirao.count_fitting(b mutirao.batch, acts_on text, 
 language plpgsql stable as $$
 declare
   begun constant timestamptz := mutirao.stopwatch();
+  room constant int := case when patience is null then 10000 else 1000 end;
   of_flow constant boolean := acts_on = 'open' and b.flow is not null and coalesce(b.filter ->> 'ids', b.filter ->> 'key') is null;
   next bigint[];
   fit record;
@@ -180,9 +181,9 @@ begin
   loop
     if of_flow then  -- those of other flows are left out where they are read
       select max(i.id), coalesce(array_agg(i.id order by i.id) filter (where i.flow = b.flow), '{}') into b.after, next
-      from (select x.id, x.flow from mutirao.instance x where x.id > b.after and x.id <= b.bound order by x.id limit 10000) i;
+      from (select x.id, x.flow from mutirao.instance x where x.id > b.after and x.id <= b.bound order by x.id limit room) i;
     else
-      next := mutirao.next_instances(b, acts_on, 10000);
+      next := mutirao.next_instances(b, acts_on, room);
       b.after := next[cardinality(next)];
     end if;
     is_exact := b.after is null;
