@@ -61,6 +61,7 @@ async def test_what_somebody_held_when_they_went_is_taken_from_them_first(place:
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("clerk_1 cannot finish it any more, and is told.")
     await dialog.get_by_role("button", name="Take it from clerk_1").click()
+    await expect(page.get_by_text("Taken from clerk_1.")).to_be_visible()
     await page.locator("#take").click()
     await page.get_by_label("Answer").fill("yes")
     await expect(page.locator("#standing")).not_to_contain_text("instead of")  # they are a clerk themselves

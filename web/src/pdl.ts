@@ -123,7 +123,10 @@ function bodyFor({ text, name }: Editor): string {
 
 async function check(editor: Editor): Promise<void> {
   const asked = editor.text.value;
-  if (!asked.trim()) return show(editor, []);
+  if (!asked.trim()) {
+    show(editor, []);
+    return warn(editor, []);
+  }
   try {
     const answer = (await ask("POST", "/api/pdl/check", bodyFor(editor))) as { findings: Finding[]; flows: Defined[] };
     // Somebody who types on is answered for what stands there then.

@@ -89,6 +89,7 @@ class Example:
 
     steps: list[tuple[str, str, int]]
     looked_at: Instance | None
+    flow: str = EXAMPLE
 
 
 async def _example(who: Who) -> Example:

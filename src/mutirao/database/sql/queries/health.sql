@@ -40,7 +40,7 @@ select f.name as flow, t.name as task, b.ready, b.running, b.waiting, b.stuck,
       select x.id from mutirao.job x where x.task = b.task and x.status = 'ready' and x.role is null and not x.by_clock and x.priority = (
         select y.priority from mutirao.job y where y.task = b.task and y.status = 'ready' and y.role is null and not y.by_clock order by y.priority limit 1) order by x.id limit 1)) as oldest,
   (select count(*) from (
-    select w.name from mutirao.worker w where w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds' and w.tasks @> array[b.task]
+    select w.name from mutirao.worker w where mutirao.is_alive(w) and w.tasks @> array[b.task]
     union
     select r.worker from running r where r.task = b.task and r.lease_until > mutirao.now() and r.worker is not null) x)::int as workers,
   (select coalesce(sum((select p.done from mutirao.minute_pace p where p.minute = m.minute and p.task = b.task)), 0)

@@ -55,13 +55,13 @@ select mutirao.leave(%s)
 with named as materialized (
   select x.tasks as numbers, array(select f.name || '.' || t.name from mutirao.task t join mutirao.flow f on f.id = t.flow where t.id = any (x.tasks) order by f.name, t.id) as tasks
   from (select distinct w.tasks from mutirao.worker w) x)
-select w.name, w.host, w.program, w.started_at, w.seen_at, w.stopped_at, w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds' as alive, n.tasks, coalesce(r.count, 0) as running
+select w.name, w.host, w.program, w.started_at, w.seen_at, w.stopped_at, mutirao.is_alive(w) as alive, n.tasks, coalesce(r.count, 0) as running
 from mutirao.worker w join named n on n.numbers = w.tasks left join (
   select j.worker, count(*) as count from mutirao.job j where j.status = 'running' and j.role is null group by 1) r on r.worker = w.name
 order by alive desc, w.seen_at desc
 
 -- alive_workers: how many there are
-select count(*) from mutirao.worker w where w.stopped_at is null and w.seen_at > mutirao.now() - interval '30 seconds'
+select count(*) from mutirao.worker w where mutirao.is_alive(w)
 
 -- backlog: how many jobs of each task wait and run, and how long the oldest has waited
 select f.name as flow, t.name as task, count(*) filter (where j.status = 'ready') as ready, count(*) filter (where j.status = 'running') as running,
