@@ -1,5 +1,7 @@
 """Signing in and out, and what is there for nobody."""
 
+import re
+
 import pytest
 from page_kit import Place, a_place, accessible  # noqa: F401 gives the fixture
 from playwright.async_api import expect
@@ -24,6 +26,20 @@ async def test_whoever_is_not_signed_in_signs_in_and_comes_to_where_they_wanted(
     await expect(page).to_have_url(f"{place.url}/work?sort=priority")
     await page.get_by_role("button", name="Sign out").click()
     await expect(page).to_have_url(f"{place.url}/sign-in")
+
+
+async def test_after_too_many_attempts_one_is_told_until_when_to_wait(place: Place) -> None:
+    await set_password(place.engine, None, "clerk_1", PASSWORD)
+    page = await place.visit(None, "/sign-in")
+    await page.get_by_label("Name").fill("clerk_1")
+    told = page.get_by_role("alert")
+    for attempt in range(6):
+        await page.get_by_label("Password").fill(f"wrong wrong {attempt}")
+        async with page.expect_response("**/api/session"):
+            await page.get_by_role("button", name="Sign in").click()
+        await expect(told).to_be_visible()
+    await expect(told).to_contain_text("There were too many attempts.")
+    await expect(told).to_contain_text(re.compile(r"try again after \d{4}-\d\d-\d\d \d\d:\d\d"))
 
 
 async def test_signing_in_leads_to_no_other_site(place: Place) -> None:

@@ -1,5 +1,5 @@
 // What the API refuses, as people are told it: in words of the page's language where it has some for the code. The engine's own
-// line follows where it adds who, what or why (`data-telling`), and stands alone where the page has no words.
+// line follows unless those say all (`data-enough`), and stands alone where the page has no words.
 
 export interface Problem {
   status: number;
@@ -19,7 +19,7 @@ export function sentence(line: string): string {
 function told(problem: Problem): string[] {
   const known = document.querySelector<HTMLElement>(`#problems [data-code="${CSS.escape(problem.code)}"]`);
   if (!known?.textContent) return [sentence(problem.detail)];
-  return "telling" in known.dataset ? [known.textContent, sentence(problem.detail)] : [known.textContent];
+  return "enough" in known.dataset ? [known.textContent] : [known.textContent, sentence(problem.detail)];
 }
 
 export function wordsFor(problem: Problem): string {

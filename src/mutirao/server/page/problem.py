@@ -17,7 +17,7 @@ PROBLEMS = {
     "item_taken": marked("Somebody else has taken this item."),
     "item_moved": marked("This item is with somebody else now."),
     "item_not_held": marked("You do not hold this item."),
-    "item_not_ready": marked("This item cannot be taken yet."),
+    "item_not_ready": marked("This cannot be done with this item at present."),
     "last_administrator": marked("Somebody must stay an administrator."),
     "lease_lost": marked("This item was taken from you."),
     "missing_attribute": marked("Something is missing."),
@@ -26,7 +26,7 @@ PROBLEMS = {
     "person_disabled": marked("This person may not sign in any more."),
     "query_failed": marked("The database did not answer as it should."),
     "role_used": marked("Flows or work items still need this role."),
-    "too_many_attempts": marked("Too many attempts: wait a moment."),
+    "too_many_attempts": marked("There were too many attempts."),
     "unknown_person": marked("There is no such person."),
     "unknown_role": marked("There is no such role."),
     "weak_password": marked("This password is too easy to guess."),
@@ -36,29 +36,8 @@ PROBLEMS = {
     "wrong_type": marked("A value has the wrong type."),
 }
 
-TELLING = frozenset(
-    {
-        "changed_meanwhile",
-        "class_held",
-        "critical_task",
-        "forbidden",
-        "in_use",
-        "item_not_held",
-        "item_taken",
-        "last_administrator",
-        "missing_attribute",
-        "name_taken",
-        "query_failed",
-        "role_used",
-        "unknown_person",
-        "unknown_role",
-        "weak_password",
-        "wrong_cron",
-        "wrong_substitute",
-        "wrong_type",
-    }
-)
-"""Where the engine's own line adds who, what or why."""
+ENOUGH = frozenset({"instance_closed", "item_finished", "lease_lost", "not_signed_in", "wrong_credentials"})
+"""Whose words say all. After any others the engine's own line follows: it adds who, what, why or until when."""
 _BEGINS = re.compile(r"[a-z]+ ")
 
 

@@ -15,7 +15,7 @@ from mutirao.errors import MutiraoError, RequestError
 from mutirao.server.openapi import PAGE
 from mutirao.server.page.catalogue import LANGUAGES, marked
 from mutirao.server.page.environment import environment
-from mutirao.server.page.problem import PROBLEMS, TELLING
+from mutirao.server.page.problem import ENOUGH, PROBLEMS
 from mutirao.server.page.reader import THEMES, Reader
 from mutirao.server.page.saying import SAID
 from mutirao.server.problem import refusal_status, unforeseen
@@ -100,7 +100,7 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
         "themes": THEMES,
         "said": SAID,
         "problems": PROBLEMS,
-        "telling": TELLING,
+        "enough": ENOUGH,
         "problem": None,
         "events": "/api/events",
         "now": reader.now,
