@@ -1,5 +1,6 @@
 """Databases that flows ask, applications, task models and settings; and that no page has a password."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -123,12 +124,33 @@ async def test_a_setting_is_changed_with_a_reason_that_stands_in_the_history(pla
     await page.get_by_role("button", name="Change reminders").click()
     await page.get_by_role("dialog").get_by_label("Value").fill("36, soon")
     await expect(page.get_by_role("dialog").locator(".check-line")).to_contain_text("Numbers are wanted")
-    await page.get_by_role("dialog").get_by_label("Value").fill("36, 24 1.5")
+    await page.get_by_role("dialog").get_by_label("Value").fill("36 1,5")
+    await expect(page.get_by_role("dialog").locator(".check-line")).to_contain_text("a decimal point")
+    await page.get_by_role("dialog").get_by_label("Value").fill("36, 24;1.5,")
     await page.get_by_role("dialog").get_by_role("button", name="Change").click()
     await expect(page.get_by_role("row", name="reminders").first).to_contain_text("36, 24, 1.5")
     await expect(history).to_contain_text("48, 24, 12, 6, 1")
     values = {each.name: each.value for each in await place.engine.settings.all()}
     assert (values["keep_messages"], values["reminders"]) == (30, [36, 24, Decimal("1.5")])
+
+
+async def test_there_may_be_no_reminders(place: Place) -> None:
+    await place.engine.settings.set(None, {"transfer": 0})
+    page = await place.visit("boss", "/settings")
+    await page.get_by_role("button", name="Change reminders").click()
+    await accessible(page)
+    await page.get_by_role("dialog").get_by_label("Value").fill("")
+    await page.get_by_role("dialog").get_by_role("button", name="Change").click()
+    await expect(page.get_by_role("row", name="reminders").first).to_contain_text("none")
+    assert {each.name: each.value for each in await place.engine.settings.all()}["reminders"] == []
+
+
+async def test_a_setting_that_the_page_has_no_words_for_stays_json(place: Place) -> None:
+    async with place.engine.connection() as connection:
+        await connection.execute("insert into mutirao.setting (name, value) values ('colours', '[\"red\", 7]')")
+    page = await place.visit("boss", "/settings")
+    await page.get_by_role("button", name="Change colours").click()
+    await expect(page.get_by_role("dialog").get_by_label("Value")).to_have_value(re.compile(r'^\["red", ?7\]$'))
 
 
 async def test_what_holds_for_all_is_for_administrators(place: Place) -> None:

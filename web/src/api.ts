@@ -3,7 +3,7 @@
 //   <form data-api="POST /api/items/17/finish" data-then="/work" data-done="Finished">
 //
 // Fields are named by their place in the body (`change.days`) and say their type; what is empty is not sent, or sent as
-// null where `data-empty="null"`; with `data-changes` only what was changed is sent (change.ts).
+// null where `data-empty="null"`, and is a list where numbers are listed; with `data-changes` only what was changed is sent (change.ts).
 // `data-revision` is what was seen: whoever was quicker is told about. `data-once` makes a
 // creation that is asked for twice happen once. A refusal stands in the form, at the field that it is about.
 import { each, cookie, say, tell } from "./part";
@@ -20,7 +20,7 @@ function encoded(input: Field): string | undefined {
   const type = input.dataset["type"] ?? "text";
   if (input instanceof HTMLInputElement && input.type === "checkbox") return String(input.checked);
   const text = input.value;
-  if (text === "") return input.dataset["empty"] === "null" ? "null" : undefined;
+  if (text === "" && type !== "numbers") return input.dataset["empty"] === "null" ? "null" : undefined;
   switch (type) {
     case "integer":
     case "number":
@@ -41,9 +41,9 @@ function encoded(input: Field): string | undefined {
   }
 }
 
-/** Those of a list, as people write one. */
+/** Those of a list, as people write one. A comma within a number is none between two: whoever writes 1,5 is not to get 1 and 5. */
 export function numbers(text: string): string[] {
-  return text.split(/[\s,;]+/).filter(Boolean);
+  return text.split(/[\s;]|,(?=\s|$)/).filter(Boolean);
 }
 
 /** People write +7, 007 and .5, JSON does not. */

@@ -29,7 +29,7 @@ SAID = {
     "pdl-put-all": marked("It is in place."),
     "pdl-renamed": marked("This makes a new flow called {flow}; {own} stays as it is."),
     "pdl-known": marked("There is a flow called {flow} already: this makes a new version of it."),
-    "check-numbers": marked("Numbers are wanted, such as 48, 24, 1."),
+    "check-numbers": marked("Numbers are wanted, with a decimal point and a blank between them, such as 48, 24, 1.5."),
     "nothing-filled": marked("Nothing is filled in. Press once more if that is right."),
     "nothing-changed": marked("Nothing is changed yet: change at least one value."),
 }

@@ -29,7 +29,7 @@ class Told:
 SETTINGS = {
     "reminders": Told(
         marked("When before its deadline a work item is told of"),
-        marked("hours before the deadline, with commas between them"),
+        marked("hours before the deadline, such as 48, 24, 1.5"),
         "numbers",
     ),
     "transfer": Told(
@@ -45,6 +45,7 @@ SETTINGS = {
     "keep_messages": Told(marked("How long messages that were read are kept"), marked("days")),
 }
 """One that is not here is shown by its name, and changed as JSON."""
+_UNKNOWN = Told("", "JSON", "json")
 
 
 @router.get("/settings")
@@ -58,15 +59,15 @@ async def settings(request: Request, who: Administrator, cursor: Cursor = None) 
         settings=await who.engine.settings.all(),
         told=SETTINGS,
         text=_text,
-        unknown=Told("", "JSON", "json"),
+        unknown=_UNKNOWN,
         changes=changes[:_PAGE],
         is_first=cursor is None,
         following=encode_cursor(changes[_PAGE - 1].id) if len(changes) > _PAGE else None,
     )
 
 
-def _text(value: Any) -> str:
-    """A list as people write one; anything else as JSON."""
-    if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
+def _text(name: str, value: Any) -> str:
+    """As it is typed: numbers as people list them, anything else as JSON."""
+    if isinstance(value, list) and SETTINGS.get(name, _UNKNOWN).type == "numbers":
         return ", ".join(map(str, value))
     return text_of(value, "json")
