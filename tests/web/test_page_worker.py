@@ -12,7 +12,7 @@ from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 give
 from playwright.async_api import expect
 
 from mutirao import Change, Flow, task
-from mutirao.model import Limit
+from mutirao.model import Attribute, Definition, Limit, Offer, Task
 from mutirao.worker import Worker, WorkerOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -136,16 +136,43 @@ async def test_workers_that_fell_silent_what_is_late_and_limits_are_told(place: 
     await accessible(page)
 
 
-async def test_all_is_not_well_while_a_job_is_stuck(place: Place) -> None:
-    await trips(place)
+async def test_all_is_not_well_while_an_instance_needs_a_person(place: Place) -> None:
+    well, ill = await trips(place)
     page = await place.visit("boss", "/workers")
-    stuck = page.locator("#notice-stuck")
-    await expect(stuck).to_contain_text("1 job is stuck")
-    await expect(stuck.get_by_role("link")).to_have_attribute("href", "/exceptions")
-    await place.engine.cancel(1)
-    [ready] = [each.id for each in await place.engine.jobs(2) if each.status == "failed"]
-    await place.engine.skip(ready, {"hotel": "Atlântico"})
+    told = page.locator("#notice-exceptions")
+    await expect(told).to_contain_text("1 instance needs a person")
+    await expect(told.get_by_role("link")).to_have_attribute("href", "/exceptions")
+    await place.engine.cancel(well)
+    [failed] = [each.id for each in await place.engine.jobs(ill) if each.status == "failed"]
+    await place.engine.skip(failed, {"hotel": "Atlântico", "flight": "by bus"})
     await expect(page.get_by_text("All is well")).to_be_visible(timeout=SOON)
+
+
+async def test_all_is_well_while_a_result_waits_for_others(place: Place) -> None:
+    await place.engine.apply(
+        Definition(
+            name="verdict",
+            creator="clerk",
+            attributes=(Attribute("first", "text"), Attribute("second", "text")),
+            tasks=(
+                Task(name="look_up", when="first is null"),
+                Task(name="ask", when="second is null", offer=Offer(role="clerk")),
+            ),
+            final="first is not null",
+        )
+    )
+    instance = (await (await place.site.client("clerk_1")).instances.create("verdict", {})).id
+    numbers, _ = await place.engine.task_numbers("verdict", ["look_up"])
+    async with place.engine.connection() as connection:
+        await connection.execute(
+            """select mutirao.complete(j.job, j.attempt, '{"first": "guilty"}') from mutirao.claim('test', %s, 1) j""",
+            [[numbers["look_up"]]],
+        )
+    assert {each.task: each.status for each in await place.engine.jobs(instance)}["look_up"] == "parked"
+    page = await place.visit("boss", "/workers")
+    await expect(page.locator("#queue-verdict-look_up")).to_be_visible()
+    await expect(page.get_by_text("All is well")).to_be_visible()
+    await expect(page.get_by_role("heading", name="This needs you")).to_have_count(0)
 
 
 async def test_it_is_for_administrators(place: Place) -> None:

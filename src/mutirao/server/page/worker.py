@@ -21,6 +21,8 @@ router = pages()
 
 _SHOWN = 30
 """Of the workers that are gone."""
+_ENOUGH = 1000
+"""So many exceptions stand for as many or more."""
 _LATE = 10.0
 _LONG_TRANSACTION = 600.0
 _CROWDED = 0.8
@@ -43,6 +45,7 @@ async def workers(request: Request, who: Administrator) -> Response:
     queue = await engine.queue()
     pace = await engine.pace(by_task=False)
     health = await engine.health()
+    exceptions = await who.sight.exception_count()
     reader = Reader.of(request)
     silent = [each for each in found if not each.alive and each.stopped_at is None]
     stopped = [each for each in found if each.stopped_at is not None]
@@ -55,7 +58,8 @@ async def workers(request: Request, who: Administrator) -> Response:
         gone_count=len(silent) + len(stopped),
         silent_count=len(silent),
         queue=queue,
-        stuck=sum(each.stuck for each in queue),
+        exceptions=exceptions,
+        is_more=exceptions == _ENOUGH,
         most=MOST_COUNTED,
         orphans=await _orphans(engine, queue, found),
         notices=list(_notices(health)),
