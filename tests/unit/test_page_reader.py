@@ -39,3 +39,7 @@ def test_sizes_are_told_in_units_that_one_can_read(count: int, told: str) -> Non
 def test_a_number_of_any_size_can_be_shown(value: float | Decimal) -> None:
     assert reader("UTC").number(value)
     assert reader("UTC").value(value)
+
+
+def test_numbers_that_are_equal_are_written_each_with_its_own_sign() -> None:
+    assert [reader("UTC").number(each) for each in (0.0, -0.0, 0)] == ["0", "-0", "0"]

@@ -81,9 +81,9 @@ class Reader:
     def number(self, value: float | Decimal | None, *, is_grouped: bool = True) -> str:
         if value is None:
             return ""
-        if isinstance(value, Decimal):  # those that are equal may have other digits
-            return _written(value, str(self.locale), is_grouped)
-        return _number(value, str(self.locale), is_grouped)
+        if isinstance(value, int):
+            return _integer(value, str(self.locale), is_grouped)
+        return _written(value, str(self.locale), is_grouped)
 
     def size(self, count: int) -> str:
         """Of so many bytes."""
@@ -140,8 +140,9 @@ def _zone(name: str) -> ZoneInfo | None:
         return None
 
 
-@lru_cache(8192, typed=True)
-def _number(value: float, locale: str, is_grouped: bool) -> str:
+# Integers alone: of other numbers some that are equal are written differently, such as 0.0 and -0.0.
+@lru_cache(8192)
+def _integer(value: int, locale: str, is_grouped: bool) -> str:
     return _written(value, locale, is_grouped)
 
 
