@@ -171,6 +171,16 @@ async def test_an_error_is_told_once_and_a_long_one_is_folded(place: Place) -> N
     await accessible(page)
 
 
+async def test_what_an_error_says_in_its_middle_is_left_as_it_is(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    number = await new_trip(place, city="Recife", days=3, approved=True)
+    await fail(place, "book_hotel", "HTTPError: Login: Failed: bad")
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    await expect(page.get_by_role("region", name="Error of book_hotel")).to_have_text("HTTPError: Login: Failed: bad")
+    await page.get_by_role("button", name="Why? book_hotel").click()
+    await expect(page.locator("#why-book_hotel p").first).to_contain_text("1 try: HTTPError: Login: Failed: bad;")
+
+
 async def test_a_long_value_does_not_fill_the_page(place: Place) -> None:
     number, _ = await place.site.item(city="Recife " * 800)
     page = await place.visit("clerk_1", f"/instances/{number}", viewport=NARROW)

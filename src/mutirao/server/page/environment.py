@@ -10,6 +10,7 @@ from jinja2.visitor import NodeTransformer
 from mutirao.server.page.asset import address
 from mutirao.server.page.catalogue import text_in, translations
 from mutirao.server.page.problem import sentence
+from mutirao.server.page.reason import error_text
 
 _TEMPLATES = Path(__file__).parent / "template"
 
@@ -27,6 +28,7 @@ def environment(language: str) -> Environment:
     made.says = _Says(language)
     made.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
     made.globals["asset"] = address
+    made.filters["error_text"] = error_text
     made.filters["sentence"] = sentence
     made.filters["urlpart"] = lambda text: quote(str(text), safe="")
     return made

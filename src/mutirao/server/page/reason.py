@@ -96,9 +96,14 @@ def words(reader: Reader, code: str, task: str | None) -> tuple[str, str]:
     return title[:1].upper() + title[1:], meaning
 
 
+def error_text(error: str) -> str:
+    """What an error says. Who fails on purpose raises `Failed`: that name says nothing more."""
+    return error.removeprefix("Failed: ")
+
+
 def error_words(error: Any) -> str:
-    """What an error says, in one line. Who fails on purpose raises `Failed`: that name says nothing more."""
-    return wording.error(str(error or "")).removeprefix("Failed: ")
+    """The same in one line."""
+    return error_text(wording.error(str(error or "")))
 
 
 def _line(reason: Mapping[str, Any]) -> str:
