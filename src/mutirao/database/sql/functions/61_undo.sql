@@ -78,32 +78,38 @@ language sql stable as $$
 $$;
 comment on function mutirao.undoable_soon(bigint, bigint) is 'The jobs of an open instance that follow a row of its trace and run, or wait with their change: a rollback lets them end first.';
 
--- A child that has ended is looked into by its own trace: it is closed, so nothing is rolled back in it at this moment.
 create or replace function mutirao.critical_words(instance bigint, since bigint) returns text
 language plpgsql stable as $$
-declare
-  found_name text;
 begin
-  select format('task "%s" of instance %s', t.name, critical_words.instance) into found_name
-  from (
-    select u.task from mutirao.undoable(instance, since) u where u.critical
-    union all
-    select u.task from mutirao.undoable_soon(instance, since) u where u.critical
-    union all
-    select r.task from mutirao.closed c cross join mutirao.ends(c.id) e join mutirao.rule r on r.version = c.version and r.task = e.task and e.kind = 'finish'
-    where c.id = critical_words.instance and c.status = 'closed.completed' and r.critical) x
-  join mutirao.task t on t.id = x.task limit 1;
-  if found_name is not null then
-    return found_name;
-  end if;
-  return (
-    select w.words from mutirao.child c cross join lateral mutirao.critical_words(c.instance, 0) w(words)
-    where c.parent = critical_words.instance and c.instance is not null and w.words is not null
-      and (exists (select from mutirao.undoable(critical_words.instance, critical_words.since) u where u.child = c.instance)
-        or exists (select from mutirao.job j where j.id = c.job and j.cause >= critical_words.since)
-        or not exists (select from mutirao.instance i where i.id = critical_words.instance)) limit 1);
+  return (select c.words from mutirao.critical_tasks(instance, since) c limit 1);
 end $$;
 comment on function mutirao.critical_words(bigint, bigint) is 'What cannot be undone among what a rollback would undo; null: nothing.';
+
+-- A child that has ended is looked into by its own trace: it is closed, so nothing is rolled back in it at this moment.
+create or replace function mutirao.critical_tasks(instance bigint, since bigint) returns table (task int, words text)
+language sql stable as $$
+  select t.id, format('task "%s" of instance %s', t.name, critical_tasks.instance)
+  from (
+    select u.task from mutirao.undoable(critical_tasks.instance, critical_tasks.since) u where u.critical
+    union all
+    select u.task from mutirao.undoable_soon(critical_tasks.instance, critical_tasks.since) u where u.critical
+    union all
+    select r.task from mutirao.closed c cross join mutirao.ends(c.id) e join mutirao.rule r on r.version = c.version and r.task = e.task and e.kind = 'finish'
+    where c.id = critical_tasks.instance and c.status = 'closed.completed' and r.critical) x
+  join mutirao.task t on t.id = x.task
+  union all
+  select x.task, w.words
+  from (
+    select u.task, u.child from mutirao.undoable(critical_tasks.instance, critical_tasks.since) u where u.child is not null
+    union
+    select j.task, c.instance from mutirao.child c join mutirao.job j on j.id = c.job
+    where c.parent = critical_tasks.instance and c.instance is not null and j.cause >= critical_tasks.since
+    union
+    select c.task, c.instance from mutirao.child c
+    where c.parent = critical_tasks.instance and c.instance is not null and not exists (select from mutirao.instance i where i.id = critical_tasks.instance)) x
+  cross join lateral mutirao.critical_words(x.child, 0) w(words) where w.words is not null
+$$;
+comment on function mutirao.critical_tasks(bigint, bigint) is 'The tasks of an instance for which it is not rolled back: they are critical, or something is in what their children did; and what that is.';
 
 create or replace function mutirao.critical_now(instance bigint, since bigint) returns text
 language plpgsql as $$
@@ -370,25 +376,31 @@ create or replace function mutirao.preview_undo(actor int, instance bigint, safe
 returns table (task text, times bigint, compensation text, is_critical boolean, by_child boolean, is_running boolean)
 language plpgsql stable security definer as $$
 declare
-  p mutirao.person := mutirao.check_steer(actor, instance);
   i mutirao.instance := (select x from mutirao.instance x where x.id = preview_undo.instance);
   since bigint := 0;
 begin
+  perform mutirao.check_steer(actor, instance);
   if i.id is null then
     perform mutirao.refuse('instance_closed', format('instance %s has ended and takes no more changes', instance));
   elsif safe_point is not null then
     since := mutirao.safe_point_named(i, safe_point);
   end if;
   return query
-    select t.name, count(*), c.name, bool_or(x.critical or x.child is not null and mutirao.critical_words(x.child, 0) is not null), bool_or(x.child is not null), bool_or(x.done is null)
-    from (
-      select u.task, u.compensation, u.critical, u.child, u.done from mutirao.undoable(i.id, since) u
+    with refusing as materialized (select distinct c.task from mutirao.critical_tasks(i.id, since) c),
+    undone as (
+      select u.task, u.compensation, u.child, u.done, false as is_running from mutirao.undoable(i.id, since) u
       union all
-      select u.task, u.compensation, u.critical, case when u.compensation is null then k.instance end, null
+      select u.task, u.compensation, case when u.compensation is null then k.instance end, null, true
       from mutirao.undoable_soon(i.id, since) u join mutirao.job j on j.id = u.job join mutirao.flow f on f.id = j.flow and f.exception_task <> j.task
-        left join mutirao.child k on k.job = j.id where j.undoes is null) x
+        left join mutirao.child k on k.job = j.id where j.undoes is null)
+    select t.name, count(x.done), c.name, t.id in (select r.task from refusing r), bool_or(x.child is not null), bool_or(x.is_running)
+    from (
+      select u.task, u.compensation, u.child, u.done, u.is_running from undone u
+      union all
+      -- Nothing of these would be undone, and yet they are in the way: a compensation at work, or a task that failed after its child had ended.
+      select r.task, null, null, null, false from refusing r where not exists (select from undone u where u.task = r.task)) x
     join mutirao.task t on t.id = x.task left join mutirao.task c on c.id = x.compensation
-    group by t.name, c.name order by max(x.done) desc nulls first, t.name;
+    group by t.id, t.name, c.name order by max(x.done) desc nulls first, t.name;
 end $$;
 comment on function mutirao.preview_undo(int, bigint, text) is
   'What a rollback would undo, task by task, the last first, for whoever may order it. is_critical: it would be refused. is_running: that ends first.';
