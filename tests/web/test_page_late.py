@@ -61,6 +61,23 @@ async def test_results_that_wait_for_each_other_are_shown_until_one_is_skipped(p
     assert (ended.status, ended.state["first"], ended.state["second"]) == ("closed.completed", "guilty, they say", None)
 
 
+async def test_a_large_result_that_waits_is_left_out_of_lists_and_seen_with_its_job(place: Place) -> None:
+    instance, jobs = await verdict(place)
+    clerk = await place.site.client("clerk_2")
+    long = {"ask_one": {"first": "".join(map(str, range(1000)))}, "ask_another": {"second": "well packed " * 5000}}
+    for task, change in long.items():
+        await clerk.worklist.finish(jobs[task], await clerk.worklist.select(jobs[task]), change)
+    listed = [each async for each in clerk.instances.jobs(instance) if each.task in jobs]
+    assert [(each.change, each.is_change_left_out) for each in listed] == [(None, True)] * 2
+    assert {each.task: (await clerk.jobs.get(each.id)).change for each in listed} == long
+    page = await place.visit("clerk_1", f"/instances/{instance}")
+    await expect(page.locator(f"#job-{jobs['ask_one']}")).to_contain_text("too large to be shown here")
+    await accessible(page)
+    await page.get_by_role("link", name="What can be done about it").click()
+    await page.get_by_role("region", name="Ask one: skip it").get_by_role("link", name="See all of it").click()
+    await expect(page.locator("body")).to_contain_text(long["ask_one"]["first"])
+
+
 async def test_a_result_that_came_too_late_is_kept_with_the_instance_and_said_to_be_of_no_effect(place: Place) -> None:
     instance, job = await place.site.item(city="Recife")
     late, quick = await place.site.client("clerk_2"), await place.site.client("clerk_1")

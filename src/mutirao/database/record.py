@@ -178,7 +178,8 @@ class JobRecord:
     """A job that has not ended.
 
     Of a work item, `role` is whom it is for, `holder` who has it, `finish_by` its deadline; `child` is the instance that
-    does the job; `change` is what a parked one writes when it can.
+    does the job; `change` is what a parked one writes when it can. In a list one of more than 2,000 bytes is left out
+    (`is_change_left_out`): the job alone has it. `undoes` is the row of the trace that a compensation undoes.
     """
 
     id: int
@@ -192,7 +193,8 @@ class JobRecord:
     failures: int
     lease_until: datetime | None
     due_at: datetime | None
-    error: dict[str, Any] | None
+    error: dict[str, Any] | Any
+    """Why it failed: an object whose `error` says it; of the job that stands for an exception, a list of reasons. None: it has not."""
     since: datetime
     """When it was created, or became ready after it had waited."""
     created_at: datetime
@@ -201,6 +203,8 @@ class JobRecord:
     finish_by: datetime | None = None
     child: int | None = None
     change: dict[str, Any] | None = None
+    is_change_left_out: bool = False
+    undoes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

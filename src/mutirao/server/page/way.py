@@ -30,6 +30,7 @@ class Way:
     tasks: tuple[tuple[str, str], ...] = ()
     brought: str = ""
     """What the job writes unless it is skipped, as JSON."""
+    is_brought_left_out: bool = False
 
     @property
     def label(self) -> str:
@@ -92,9 +93,17 @@ class Ways:
         form, task = f"skip-{job}", self._task(job)
         known = {each.name: each for each in self.definition.tasks}
         outputs = known[task].outputs if task in known else None
-        change = next((each.change for each in self.jobs if each.id == job), None)
-        brought = pretty(change) if change else ""
-        return Way("skip", form, job, task, self._fields(form, outputs, has_values=False), brought=brought)
+        found = next((each for each in self.jobs if each.id == job), None)
+        brought = pretty(found.change) if found and found.change else ""
+        return Way(
+            "skip",
+            form,
+            job,
+            task,
+            self._fields(form, outputs, has_values=False),
+            brought=brought,
+            is_brought_left_out=found is not None and found.is_change_left_out,
+        )
 
     def _repair(self) -> Way:
         form = f"repair-{self.instance.id}"

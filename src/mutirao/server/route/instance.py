@@ -132,6 +132,6 @@ async def tasks(who: SignedIn, instance: Number) -> Response:
 async def jobs(
     request: Request, who: SignedIn, instance: Number, limit: PageSize = 100, cursor: Cursor = None
 ) -> Response:
-    """Its tasks under way."""
+    """Its tasks under way. What a parked one writes when it can is left out where it is large: the job alone has it."""
     found = await who.sight.jobs(instance, after=decode_cursor(cursor, int) or 0, limit=limit + 1)
     return page(request, found, limit, lambda each: each.id)

@@ -33,7 +33,7 @@ async def page_of_jobs(
     limit: PageSize = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """All jobs, oldest first."""
+    """All jobs, oldest first. What a parked one writes when it can is left out where it is large: the job alone has it."""
     after = decode_cursor(cursor, int) or 0
     found = await who.engine.jobs(flow=flow, status=status, after=after, limit=limit + 1)
     return page(request, found, limit, lambda each: each.id)

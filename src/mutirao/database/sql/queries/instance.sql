@@ -122,8 +122,13 @@ select to_jsonb(e) from mutirao.why(%s, %s, %s) e
 select j.id, j.instance, f.name as flow, t.name as task, mutirao.job_state(j.status, j.gate) as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until,
   nullif(j.due_at, 'infinity') as due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
-  (select c.instance from mutirao.child c where c.job = j.id) as child, case when j.status = 'parked' then j.change end as change
+  (select c.instance from mutirao.child c where c.job = j.id) as child, case when not k.is_large then k.change end as change,
+  k.is_large as is_change_left_out, j.undoes
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
+  -- The size as it is stored is known without reading it; only what is small there need be read, to see whether it is.
+  cross join lateral (
+    select x.change, coalesce(pg_column_size(x.change) > 2000 or length(x.change::text) > 2000, false) as is_large
+    from (select case when j.status = 'parked' then j.change end as change) x) k
 where j.id > %(after)s and (%(instance)s::bigint is null or j.instance = %(instance)s) and (%(status)s::text is null or mutirao.job_state(j.status, j.gate) = %(status)s)
   and (%(flow)s::text is null or f.name = %(flow)s)
 order by j.id limit %(limit)s
@@ -132,7 +137,7 @@ order by j.id limit %(limit)s
 select j.id, j.instance, f.name as flow, t.name as task, mutirao.job_state(j.status, j.gate) as status, j.priority, j.worker, j.attempt, j.failures, nullif(j.lease_until, 'infinity') as lease_until,
   nullif(j.due_at, 'infinity') as due_at,
   j.error, coalesce(j.ready_at, j.created_at) as since, j.created_at, o.name as role, case when j.status = 'running' then h.name end as holder, j.finish_by,
-  (select c.instance from mutirao.child c where c.job = j.id) as child, case when j.status = 'parked' then j.change end as change
+  (select c.instance from mutirao.child c where c.job = j.id) as child, case when j.status = 'parked' then j.change end as change, j.undoes
 from mutirao.job j join mutirao.flow f on f.id = j.flow join mutirao.task t on t.id = j.task left join mutirao.role o on o.id = j.role left join mutirao.person h on h.id = j.person
 where j.id = %s
 
