@@ -117,10 +117,10 @@ async def test_tasks_that_never_started_are_told_by_why_they_did_not(place: Plac
     await place.engine.apply(TRIP)
     number = await new_trip(place, city="Recife", days=3, approved=True, hotel="Boa Vista")
     page = await place.visit("clerk_1", f"/instances/{number}")
-    for task, state in {"approve": "not needed", "book_hotel": "not needed", "free_hotel": "stands by"}.items():
+    for task, state in {"approve": "passed over", "book_hotel": "passed over", "free_hotel": "stands by"}.items():
         await expect(page.locator(f"#task-{task} .status")).to_have_text(state)
         await expect(page.get_by_role("button", name=f"Why not? {task}")).to_be_visible()
-    await expect(page.locator('[data-node="approve"]')).to_have_attribute("aria-label", re.compile("not needed"))
+    await expect(page.locator('[data-node="approve"]')).to_have_attribute("aria-label", re.compile("passed over"))
     early = await new_trip(place, city="Recife", days=3)
     other = await place.visit("clerk_1", f"/instances/{early}")
     await expect(other.locator("#task-book_flight .status")).to_have_text("not ready")
@@ -179,6 +179,16 @@ async def test_what_an_error_says_in_its_middle_is_left_as_it_is(place: Place) -
     await expect(page.get_by_role("region", name="Error of book_hotel")).to_have_text("HTTPError: Login: Failed: bad")
     await page.get_by_role("button", name="Why? book_hotel").click()
     await expect(page.locator("#why-book_hotel p").first).to_contain_text("1 try: HTTPError: Login: Failed: bad;")
+
+
+async def test_an_error_that_has_a_code_alone_is_shown(place: Place) -> None:
+    await place.engine.apply(TRIP)
+    number = await new_trip(place, city="Recife", days=3, approved=True)
+    await fail(place, "book_hotel")
+    async with place.engine.connection() as connection:
+        await connection.execute("update mutirao.job set error = error - 'error' || '{\"code\": \"no_room\"}'")
+    page = await place.visit("clerk_1", f"/instances/{number}")
+    await expect(page.get_by_role("region", name="Error of book_hotel")).to_contain_text("no_room")
 
 
 async def test_a_long_value_does_not_fill_the_page(place: Place) -> None:

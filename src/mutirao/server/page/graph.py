@@ -36,9 +36,9 @@ STATES = {
     "aborted": marked("aborted"),
     "blocked": marked("blocked"),
     "compensated": marked("undone"),
-    # What a page says of tasks that are not ready and, as it seems, will not be: instance_task.py.
+    # What a page says of tasks that are not ready: instance_task.py.
     "not_done": marked("not done"),
-    "not_needed": marked("not needed"),
+    "passed_over": marked("passed over"),
     "stands_by": marked("stands by"),
 }
 _ON_FAILURE = {
@@ -49,12 +49,14 @@ _ON_FAILURE = {
 _LONGEST_LABEL = 2
 
 
-def drawing(definition: Definition, reader: Reader, *, href: str = "#task-") -> dict[str, Any]:
-    """The picture of a flow. A task leads to `href` and its name."""
+def drawing(
+    definition: Definition, reader: Reader, *, found: Sequence[Edge] | None = None, href: str = "#task-"
+) -> dict[str, Any]:
+    """The picture of a flow, with its edges if they were found before. A task leads to `href` and its name."""
     stand_by = standing(definition)
     nodes = [_end(start_id(), "start", reader.say("start"))]
     nodes += [_node(task, stand_by, definition, reader, href) for task in definition.tasks]
-    found = edges(definition)
+    found = edges(definition) if found is None else found
     if any(edge.target == final_id() for edge in found):
         notes = [definition.final] if definition.final else [reader.say("when nothing is left to do")]
         nodes.append(_end(final_id(), "final", reader.say("end"), notes))

@@ -11,6 +11,7 @@ from mutirao.database.sight import SeenInstance
 from mutirao.model import Definition
 from mutirao.server.answer import Cursor, decode_cursor, encode_cursor
 from mutirao.server.need import SignedIn
+from mutirao.server.page.edge import edges
 from mutirao.server.page.graph import STATES, drawing
 from mutirao.server.page.instance_steer import acts_of, jobs_of
 from mutirao.server.page.instance_story import steps_of
@@ -53,16 +54,17 @@ async def instance(request: Request, who: SignedIn, instance: Number, cursor: Cu
     reader = Reader.of(request)
     acts = acts_of(seen, looked.definition, looked.standings, reader)
     steps = looked.steps[:_STEPS]
-    tasks = lines_of(seen, looked.definition, looked.standings)
+    found = edges(looked.definition)
+    tasks = lines_of(seen, looked.definition, found, looked.standings)
     return render(
         request,
         "instance.html",
         seen=seen,
         here=f"/instances/{seen.id}?cursor={cursor}" if cursor else f"/instances/{seen.id}",
-        drawing=drawing(looked.definition, reader),
+        drawing=drawing(looked.definition, reader, found=found),
         states={each.standing.task: each.word for each in tasks},
         tasks=tasks,
-        in_hand=in_hand(seen, looked.definition, looked.jobs),
+        in_hand=in_hand(seen, looked.jobs),
         words=STATES,
         sees_flow=await who.sight.sees_flow(seen.flow),
         values=shown_state(reader, looked.definition, seen.state, seen.id),

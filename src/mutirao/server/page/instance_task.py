@@ -7,7 +7,7 @@ from typing import Literal
 from mutirao.database.record import JobRecord, TaskStanding
 from mutirao.database.sight import SeenInstance
 from mutirao.model import Definition
-from mutirao.server.page.edge import edges
+from mutirao.server.page.edge import Edge
 from mutirao.server.page.graph import standing
 
 
@@ -20,8 +20,10 @@ class TaskLine:
     asks: Literal["why", "why_not"] | None
 
 
-def lines_of(seen: SeenInstance, definition: Definition, standings: Sequence[TaskStanding]) -> list[TaskLine]:
-    passed = _passed(definition, standings)
+def lines_of(
+    seen: SeenInstance, definition: Definition, found: Iterable[Edge], standings: Sequence[TaskStanding]
+) -> list[TaskLine]:
+    passed = _passed(found, standings)
     stand_by = standing(definition)
     return [_line(seen, each, is_passed=each.task in passed, stands_by=each.task in stand_by) for each in standings]
 
@@ -33,18 +35,22 @@ def _line(seen: SeenInstance, one: TaskStanding, *, is_passed: bool, stands_by: 
         return TaskLine(one, "not_done", None)
     if stands_by:
         return TaskLine(one, "stands_by", "why_not")
-    return TaskLine(one, "not_needed" if is_passed else "not_ready", "why_not")
+    return TaskLine(one, "passed_over" if is_passed else "not_ready", "why_not")
 
 
-def _passed(definition: Definition, standings: Sequence[TaskStanding]) -> set[str]:
-    """Tasks that never started though one has that they lead to, and not in a circle: another way led there, or data that was given."""
+def _passed(found: Iterable[Edge], standings: Sequence[TaskStanding]) -> set[str]:
+    """Tasks that never started though one has that they lead to, and not in a circle: another way led there, or data that was given.
+
+    They may still start: nobody knows. Those to which something under way leads are rather to come.
+    """
     after: dict[str, set[str]] = {}
     before: dict[str, set[str]] = {}
-    for edge in edges(definition):
+    for edge in found:
         after.setdefault(edge.source, set()).add(edge.target)
         before.setdefault(edge.target, set()).add(edge.source)
     begun = {each.task for each in standings if each.state != "not_ready" or each.job is not None or each.times}
-    candidates = _reached(begun, before) - begun
+    under_way = {each.task for each in standings if each.job is not None}
+    candidates = _reached(begun, before) - begun - _reached(under_way, after)
     return {each for each in candidates if (_reached({each}, after) & begun) - _reached({each}, before)}
 
 
@@ -59,9 +65,9 @@ def _reached(tasks: Iterable[str], steps: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def in_hand(seen: SeenInstance, definition: Definition, jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """What is in work, and has to end first. What undoes is the rollback itself."""
+def in_hand(seen: SeenInstance, jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    """What is in work, and has to end first. What undoes is the rollback itself, unless that was cancelled."""
     if seen.hold not in ("undoing", "cancelled"):
         return []
-    undoing = {each.recovery.compensation for each in definition.tasks}
-    return [each for each in jobs if each.status == "running" and each.task not in undoing]
+    is_undoing = seen.hold == "undoing"
+    return [each for each in jobs if each.status == "running" and not (is_undoing and each.undoes is not None)]
