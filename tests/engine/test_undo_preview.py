@@ -101,7 +101,9 @@ async def test_what_runs_is_not_counted_as_done(engine: Engine) -> None:
     await engine.do("f", "a", n=1)
     await engine.take("f", "a")
     assert await preview(engine, instance) == [("a", "b", False, False, True)]
-    assert await engine.rows("select times from mutirao.preview_undo((select id from mutirao.person), %s)", instance) == [(1,)]
+    assert await engine.rows(
+        "select times from mutirao.preview_undo((select id from mutirao.person), %s)", instance
+    ) == [(1,)]
 
 
 async def test_nothing_is_told_of_what_has_ended_or_of_a_safe_point_that_was_not_passed(engine: Engine) -> None:
