@@ -81,11 +81,8 @@ async def test_a_watched_instance_is_told_of_when_it_moves(site18: Site) -> None
     boss = await site18.client("boss")
     [instance] = await site18.engine.start_named("request", [{}])
     async with listening(site18, "boss", instance) as ear:
-        moved = asyncio.create_task(ear.until(f"instance/{instance}"))
-        while not moved.done():
-            await site18.engine.set(instance, {"city": str(asyncio.get_running_loop().time())})
-            await asyncio.wait((moved,), timeout=0.6)
-        await moved
+        await site18.engine.set(instance, {"city": "Olinda"})  # at once, before anybody has looked at it a second time
+        await ear.until(f"instance/{instance}")
     assert await boss.instances.get(instance)
     async with refused("unknown_instance", 404):
         await anext((await site18.client("outsider")).hints(instances=[instance]))
@@ -95,11 +92,12 @@ async def test_a_watched_instance_is_told_of_when_somebody_says_something(site18
     [instance] = await site18.engine.start_named("request", [{}])
     other = await site18.client("clerk_2")
     async with listening(site18, "boss", instance) as ear:
-        told = asyncio.create_task(ear.until(f"instance/{instance}"))
-        while not told.done():
-            await other.comments.add(instance, "They will call back.")
-            await asyncio.wait((told,), timeout=0.6)
-        await told
+        first = await other.comments.add(instance, "They will call back.")
+        await ear.until(f"instance/{instance}")
+        await other.comments.add(instance, "They have called.")
+        await ear.until(f"instance/{instance}")
+        await other.comments.remove(first)
+        await ear.until(f"instance/{instance}")
 
 
 async def test_a_stream_ends_with_its_session(site18: Site) -> None:

@@ -435,7 +435,7 @@ class Engine(FlowCalls, FindCalls, JobCalls, KeepCalls, ExceptionCalls, HealthCa
         return await self._rows(TaskStanding, "task_states", [instance])
 
     async def last_rows(self, instances: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
-        """The newest row of trace, comments and attachments of each of these: by them whoever watches sees that there is more."""
+        """The newest row of trace, comments and attachments of each of these, and how many comments: by them whoever watches sees that something has changed."""
         async with self.connection() as connection:
             found = await connection.execute(query("last_rows"), [list(instances)])
             return {instance: tuple(rows) for instance, *rows in await found.fetchall()}

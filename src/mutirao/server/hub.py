@@ -97,9 +97,11 @@ class Hub:
         return sum(stream.person == person for stream in self.streams)
 
     async def refresh(self, stream: OpenStream) -> None:
-        """Ask anew whose hints concern it."""
+        """Ask anew whose hints concern it; and for what it watches, how that stands before it is read."""
         stream.is_stale = False
         persons, roles = await self._engine.seen_by(stream.person).interests()
+        if unknown := stream.instances - self._rows.keys():
+            self._rows = await self._engine.last_rows(sorted(unknown)) | self._rows
         self._forget(stream)
         stream.persons, stream.roles = persons, roles
         for person in persons:
@@ -140,13 +142,17 @@ class Hub:
             backoff.reset()
 
     async def _look_at_watched(self) -> None:
-        watched = sorted({instance for stream in self.streams for instance in stream.instances})
-        newest = await self._engine.last_rows(watched) if watched else {}
+        watched = self._watched()
+        newest = await self._engine.last_rows(sorted(watched)) if watched else {}
         moved = {each for each, row in newest.items() if each in self._rows and self._rows[each] != row}
         for stream in self.streams:
             if stream.instances & moved:
                 stream.tell(*map(_instance, stream.instances & moved))
-        self._rows = newest
+        still_watched = self._watched()  # meanwhile some have come, whose rows are known, and some have gone
+        self._rows = {each: row for each, row in (self._rows | newest).items() if each in still_watched}
+
+    def _watched(self) -> set[int]:
+        return {instance for stream in self.streams for instance in stream.instances}
 
     async def _look_at_everything(self) -> None:
         hearing = [stream for stream in self.streams if stream.hears_everything]

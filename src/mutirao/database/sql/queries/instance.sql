@@ -107,8 +107,9 @@ from (
   select * from mutirao.trace x where x.instance = %(instance)s and x.id < coalesce(%(before)s::bigint, 9223372036854775807) order by x.id desc limit %(limit)s) t
 left join mutirao.task n on n.id = t.task order by t.id desc
 
--- last_rows: the newest row of the trace of each of these instances, the newest comment and the newest attachment
+-- last_rows: the newest row of the trace of each of these instances, its newest comment, how many it has, and the newest attachment
 select i.id, (select t.id from mutirao.trace t where t.instance = i.id order by t.id desc limit 1), (select max(c.id) from mutirao.comment c where c.instance = i.id),
+  (select count(*) from mutirao.comment c where c.instance = i.id),
   (select max(a.id) from mutirao.attachment a where a.instance = i.id)
 from unnest(%s::bigint[]) i(id)
 
