@@ -132,10 +132,10 @@ async def test_all_of_a_kind_are_tried_again_by_a_batch(place: Place) -> None:
     await dialog.get_by_role("button", name="Try all 3 again").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await dialog.get_by_role("button", name="Try all 3 again").click()
-    await expect(page.get_by_role("region", name="Under way")).to_contain_text("0 done of 3")
+    await expect(page.get_by_role("region", name="Batches")).to_contain_text("0 done of 3")
     await expect(page.get_by_role("progressbar")).to_have_count(1)
     async with clock(place):
-        await expect(page.get_by_role("region", name="Under way")).to_contain_text("3 done of 3")
+        await expect(page.get_by_role("region", name="Batches")).to_contain_text("3 done of 3")
     await expect(kind).to_be_hidden()
     await expect(page.locator(".attention", has_text="no network")).to_be_visible()
     await expect(page.locator("[data-badge=exceptions]")).to_have_text("1")

@@ -142,7 +142,15 @@ async def test_what_was_tried_is_ticked(bare: Place) -> None:
     done = page.locator("[data-thing=item]")
     await expect(done.get_by_text("done")).to_be_visible()
     await expect(page.locator("[data-thing=instance]").get_by_text("done")).to_be_hidden()
-    await page.get_by_role("link", name="Look at").click()
+    await expect(page.locator("[data-thing=instance]")).to_contain_text("At present no bill waits for an account.")
+    async with bare.engine.connection() as connection:
+        await connection.execute(
+            "select mutirao.fail(c.job, c.attempt, 'no account', true) from mutirao.task t join mutirao.flow f on f.id = t.flow,"
+            " lateral mutirao.claim('test', array[t.id], 100) c where f.name = %s and t.name = 'calculate_price'",
+            [EXAMPLE],
+        )
+    await page.goto("/")
+    await page.get_by_role("link", name="Look at lighthouse-").click()
     await expect(page).to_have_url(re.compile(r"/instances/\d+$"))
     await page.goto("/")
     await expect(page.locator("[data-thing=instance]").get_by_text("done")).to_be_visible()

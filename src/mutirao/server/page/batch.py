@@ -12,7 +12,7 @@ from mutirao.model import Definition
 from mutirao.model.value import ENCODER
 from mutirao.server.answer import BIGGEST
 from mutirao.server.need import Administrator
-from mutirao.server.page.batch_order import order_of
+from mutirao.server.page.batch_order import chosen_by, order_of
 from mutirao.server.page.catalogue import marked
 from mutirao.server.page.form import Field, field_for
 from mutirao.server.page.instance_filter import Looked, batch_filter
@@ -120,6 +120,7 @@ async def plan(
         kinds=KINDS,
         plan=planned,
         hidden=_hidden(planned),
+        chosen=chosen_by(chosen.said(), reader),
         pairs=[
             *looked.pairs(),
             *(("instance", str(each)) for each in instance or ()),

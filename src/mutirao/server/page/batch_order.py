@@ -49,14 +49,18 @@ class Line:
     """How many more there are."""
 
 
+def chosen_by(chosen: dict[str, Any], reader: Reader) -> list[Line]:
+    """What a filter says."""
+    return [Line(_CHOSEN.get(name, name), name, *_values(name, value, reader)) for name, value in chosen.items()]
+
+
 def order_of(batch: Batch, reader: Reader) -> list[Line]:
-    chosen = (Line(_CHOSEN.get(name, name), name, *_values(name, batch.filter[name], reader)) for name in batch.filter)
     given = (
         # Its task is the one that is done, not one that has failed; no page about a status or a flow is meant.
         Line(_GIVEN.get(name, name), "", *_values(name, value, reader))
         for name, value in batch.arguments.items()
     )
-    return [*chosen, *given]
+    return [*chosen_by(batch.filter, reader), *given]
 
 
 def _values(name: str, value: Any, reader: Reader) -> tuple[tuple[Any, ...], int]:

@@ -12,7 +12,7 @@ from mutirao.database.find import InstanceFilter
 from mutirao.database.item import ItemFilter
 from mutirao.database.record import Instance
 from mutirao.server.need import SignedIn
-from mutirao.server.page.first_step import EXAMPLE, steps_of
+from mutirao.server.page.first_step import EXAMPLE, lacks_account, steps_of
 from mutirao.server.page.notice import notice_of
 from mutirao.server.page.reader import Reader
 from mutirao.server.page.reason import reasons_of
@@ -77,7 +77,7 @@ async def _engine(who: Who, reader: Reader) -> dict[str, Any]:
         "open": sum(each.open for each in counts),
         "closed": sum(each.closed for each in counts),
         "is_exact": all(each.is_exact for each in counts),
-        "newest": await engine.instances(limit=_FEW),
+        "newest": await engine.instances(status="open", limit=_FEW),
         "workers": await engine.alive_workers(),
         "persons": len(await engine.persons.page(who.id, limit=2)),
     }
@@ -85,7 +85,7 @@ async def _engine(who: Who, reader: Reader) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Example:
-    """The example's instances that are open, by the step at which they are; and one to look at first."""
+    """The example's instances that are open, by the step at which they are; and one that waits for its account."""
 
     steps: list[tuple[str, str, int]]
     looked_at: Instance | None
@@ -94,5 +94,7 @@ class Example:
 
 async def _example(who: Who) -> Example:
     found, _ = await who.engine.find_instances(InstanceFilter(flow=EXAMPLE, status="open"), limit=_OF_THE_EXAMPLE)
-    stuck = [each for each in found if each.status == "open.exception"]
-    return Example(steps_of(found), next(iter(stuck or found), None))
+    stuck, _ = await who.engine.find_instances(
+        InstanceFilter(flow=EXAMPLE, status="open.exception"), limit=_OF_THE_EXAMPLE
+    )
+    return Example(steps_of(found), next((each for each in stuck if lacks_account(each.state)), None))

@@ -26,6 +26,11 @@ def steps_of(instances: Iterable[Instance]) -> list[tuple[str, str, int]]:
     return [(text, icon, counts[name]) for name, (text, icon) in _STEPS.items()]
 
 
+def lacks_account(state: Mapping[str, Any]) -> bool:
+    """Whether that is why its bill cannot be written."""
+    return _step(state) == "write_bill" and state.get("account") is None
+
+
 def _step(state: Mapping[str, Any]) -> str:
     if state.get("visit_on") is None:
         return "plan_visit"
