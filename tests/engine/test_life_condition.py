@@ -307,3 +307,50 @@ async def test_a_time_is_written_out(engine: Engine, kind: str, word: str) -> No
     async with engine.refused("wrong_type", f'attribute "d" is of type {kind}: it cannot be "{word}"'):
         await engine.start("f", d=word)
     await engine.start("f", d="2031-12-24")
+
+
+@pytest.mark.parametrize(
+    ("kind", "far"),
+    [
+        ("date", "22027-03-10"), ("date", "0044-03-15 BC"), ("date", "10000-01-01"),
+        ("timestamp", "22027-03-10T08:00:00Z"), ("timestamp", "0044-03-15T08:00:00Z BC"),
+        ("timestamp", "9999-12-31T23:59:59-03:00"), ("timestamp", "10000-01-01T00:00:00+03:00"), ("timestamp", "0001-01-01T00:00:00+03:00"),
+    ],
+)  # fmt: skip
+async def test_a_time_in_a_year_that_nobody_could_read_is_refused(engine: Engine, kind: str, far: str) -> None:
+    await engine.apply("f", {"d": {"type": kind}, "a": 0}, {"go": "a = 0"}, final="a = 1")
+    line = f'attribute "d" is a {kind} in a year from 1 to 9999: it cannot be "{far}"'
+    async with engine.refused("wrong_type", line):
+        await engine.start("f", d=far)
+    instance = await engine.start("f")
+    async with engine.refused("wrong_type", line):
+        await engine.set(instance, d=far)
+    job = await engine.take("f", "go")
+    async with engine.refused("wrong_type", line):
+        await engine.complete(job, a=1, d=far)
+    assert (await engine.state(instance))["d"] is None
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+async def test_the_first_and_the_last_day_are_taken_wherever_one_is(engine: Engine, day: str) -> None:
+    await engine.apply(
+        "f", {"d": {"type": "date"}, "t": {"type": "timestamp"}}, {"go": "d is not null"}, final="d is null"
+    )
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        await engine.rows("select set_config('timezone', %s, false)", zone)
+        instance = await engine.start("f", d=day, t=f"{day}T23:59:59Z")
+        assert await engine.state(instance) == {"d": day, "t": f"{day}T23:59:59Z"}
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+@pytest.mark.parametrize("far", ["infinity", "-infinity", "22027-03-10", "0044-03-15 BC"])
+async def test_a_default_is_in_a_year_that_everybody_can_read(engine: Engine, kind: str, far: str) -> None:
+    line = f'attribute "d" is a {kind} in a year from 1 to 9999: its default cannot be'
+    async with engine.refused("wrong_type", line):
+        await engine.apply("f", {"d": {"type": kind, "default": far}, "a": 0}, {"go": "a = 0"}, final="a = 1")
+    await engine.create("f", {"a": "x"}, {"go": "a = 'x'"}, final="a = 'done'")
+    async with engine.refused("wrong_type", line):
+        await engine.rows("insert into f.wed_attr (aname, atype, adv) values ('d', %s, %s)", kind, far)
+    await engine.rows("insert into f.wed_attr (aname, atype) values ('d', %s)", kind)
+    async with engine.refused("wrong_type", line):
+        await engine.rows("update f.wed_attr set adv = %s where aname = 'd'", far)

@@ -73,6 +73,16 @@ language sql immutable parallel safe
 return jsonb_path_exists(value, 'strict $.** ? (@.type() == "number" && (@ >= 1e1000 || @ <= -1e1000))');
 comment on function mutirao.has_huge_number(jsonb) is 'Whether somewhere in it there is a number of more than a thousand digits.';
 
+-- PostgreSQL knows years that few programs can read. A timestamp is read as it is written, and in UTC: both have a year of four digits.
+create or replace function mutirao.is_in_calendar(written text, type text) returns boolean
+language sql stable parallel safe
+return case type
+  when 'date' then written::date between '0001-01-01' and '9999-12-31'
+  when 'timestamp' then written::timestamp >= '0001-01-01' and written::timestamp < '10000-01-01'
+    and written::timestamptz >= '0001-01-01 00:00:00+00' and written::timestamptz < '10000-01-01 00:00:00+00'
+  else true end;
+comment on function mutirao.is_in_calendar(text, text) is 'Whether a date or timestamp is in a year from 1 to 9999; values of other types always are.';
+
 -- A null is allowed unless the attribute is required, and then the state has to have it. Words such as today would mean something else tomorrow. What the JSON kind cannot tell (a fraction for an integer, a text that is no date) the record itself refuses.
 create or replace function mutirao.valid_sql(version int) returns text
 language sql stable as $$
@@ -80,7 +90,7 @@ language sql stable as $$
     coalesce(string_agg(format('and coalesce(jsonb_typeof(x.change -> %L) in (%L, ''null''), true)', name,
       mutirao.json_kind(type)), ' '
     ) filter (where type <> 'json'), '')
-      || coalesce(string_agg(format(' and coalesce(x.change ->> %L ~ ''^[0-9]'', true)', name), '') filter (where type in ('date', 'timestamp')), '')
+      || coalesce(string_agg(format(' and coalesce(x.change ->> %1$L ~ ''^[0-9]'' and mutirao.is_in_calendar(x.change ->> %1$L, %2$L), true)', name, type), '') filter (where type in ('date', 'timestamp')), '')
       || coalesce(string_agg(format(' and coalesce(abs(s.%I) < 1e1000, true)', name), '') filter (where type = 'number'), '')
       || coalesce(string_agg(format(' and not coalesce(mutirao.has_huge_number(x.change -> %L), false)', name), '') filter (where type = 'json'), '')
       || coalesce(string_agg(format(' and coalesce(jsonb_typeof(x.state -> %L) <> ''null'', false)', name), '') filter (where required), '')

@@ -33,6 +33,9 @@ begin
         perform mutirao.invalid_change();
       end if;
       execute format('select (r.v)::text from jsonb_to_record(jsonb_build_object(''v'', $1)) as r(v %s)', mutirao.sql_type(a.type)) into ignored using a.value;
+      if not mutirao.is_in_calendar(a.value #>> '{}', a.type) then
+        return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is a %s in a year from 1 to 9999: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
+      end if;
     exception when others then
       return jsonb_build_object('code', 'wrong_type', 'attribute', a.name, 'error', format('attribute "%s" is of type %s: it cannot be %s', a.name, a.type, left(a.value::text, 100)));
     end;

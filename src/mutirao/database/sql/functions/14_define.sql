@@ -140,6 +140,9 @@ begin
   exception when data_exception then
     perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, left(value::text, 100)));
   end;
+  if not mutirao.is_in_calendar(value #>> '{}', type) then
+    perform mutirao.refuse('wrong_type', format('attribute "%s" is a %s in a year from 1 to 9999: its default cannot be %s', name, type, left(value::text, 100)));
+  end if;
 end $$;
 
 create or replace function mutirao.define_task(flow int, version int, nth int, document jsonb, stands_by text) returns void

@@ -12,6 +12,7 @@ declare
 begin
   perform mutirao.check_type(name, type);  -- before it becomes SQL
   execute format('select to_jsonb($1::%s)', mutirao.sql_type(type)) into typed using value;
+  perform mutirao.check_default(name, type, typed);
   return typed;
 exception when data_exception then
   perform mutirao.refuse('wrong_type', format('attribute "%s" is of type %s: its default cannot be %s', name, type, quote_literal(left(value, 100))));
