@@ -1,12 +1,16 @@
 """One instance: its picture, its data, its times and its story, and why a task waits."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from instance_kit import TRIP, fail, finish, new_trip, trips
 from page_kit import NARROW, Place, a_place, accessible, fits  # noqa: F401 gives the fixture
 from playwright.async_api import Locator, expect
+
+from mutirao.model import Definition, Offer, Task, Term
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -15,6 +19,13 @@ async def height(part: Locator) -> float:
     box = await part.bounding_box()
     assert box is not None
     return box["height"]
+
+
+async def is_inside(part: Locator, frame: Locator) -> bool:
+    one, other = await part.bounding_box(), await frame.bounding_box()
+    assert one is not None
+    assert other is not None
+    return other["x"] <= one["x"] and one["x"] + one["width"] <= other["x"] + other["width"]
 
 
 async def test_an_instance_is_shown_as_it_stands_and_follows_what_happens(place: Place) -> None:
@@ -40,6 +51,31 @@ async def test_an_instance_is_shown_as_it_stands_and_follows_what_happens(place:
     await expect(page.locator("h1 .status")).to_have_text("completed")
     await expect(page.locator("#facts")).to_contain_text("Ended")
     await expect(page.get_by_role("button", name="Cancel it")).to_have_count(0)
+
+
+async def test_in_a_long_flow_names_can_be_read_and_only_what_has_begun_is_filled(place: Place) -> None:
+    names = [f"look_at_part_{number}" for number in range(12)]
+    first = Task(name=names[0], when="true", fires="once", offer=Offer(role="clerk"))
+    others = [replace(first, name=each, when=None, depends=Term(before)) for before, each in pairwise(names)]
+    await place.engine.apply(Definition(name="looks", creator="clerk", tasks=(first, *others), ends="quiet"))
+    [number] = await place.engine.start_named("looks", [{}])
+    for each in names[:6]:
+        await finish(place, number, each)
+    page = await place.visit("boss", f"/instances/{number}")
+    now = page.locator('[data-node="look_at_part_6"]')
+    await expect(now).to_have_attribute("data-state", "ready")
+    assert await is_inside(now, page.locator("#graph-canvas"))
+    scale = "(svg) => svg.clientWidth / svg.viewBox.baseVal.width"
+    assert await page.locator("#graph-canvas svg").evaluate(scale) * 14 >= 12
+    fill = "(box) => getComputedStyle(box).fill"
+    looks = [await page.locator(f'[data-node="{each}"] .box').evaluate(fill) for each in (names[0], names[6], names[9])]
+    paper = await page.locator("#graph-canvas").evaluate("(canvas) => getComputedStyle(canvas).backgroundColor")
+    assert looks[2] == paper
+    assert len(set(looks)) == 3
+    await page.locator('[data-node="look_at_part_11"]').focus()
+    assert await is_inside(page.locator('[data-node="look_at_part_11"]'), page.locator("#graph-canvas"))
+    await expect(page.locator("#graph-card")).to_contain_text("after look_at_part_10")
+    await accessible(page)
 
 
 async def test_why_a_task_waits_is_told_part_by_part(place: Place) -> None:
@@ -74,6 +110,7 @@ async def test_the_timeline_tells_waiting_from_working(place: Place) -> None:
     await clerk.worklist.finish(job, attempt, {"answer": "yes"})
     await page.reload()
     await expect(bars.nth(1)).to_have_class("bar state-succeeded")
+    await expect(page.locator("#times .legend li")).to_have_text(["ready", "succeeded"])
     await page.get_by_text("The timeline as a table").click()
     await expect(page.locator("#times tbody tr").nth(0)).to_contain_text("4 min")
 

@@ -13,7 +13,9 @@ interface Drawing {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const READABLE = 0.6;
+/** Names are then of 12.6 pixels: what has no room at that is scrolled to. */
+const READABLE = 0.9;
+const UNDER_WAY = ["failed", "blocked", "running", "ready", "synchronizing"];
 const SIGNS: Record<string, string> = { succeeded: "✓", failed: "!", aborted: "!", blocked: "!", running: "▸", compensated: "↶" };
 
 function element<K extends keyof SVGElementTagNameMap>(
@@ -114,6 +116,16 @@ function badge(group: SVGElement, sign: string): SVGElement {
   return element("g", { class: "state" }, circle, element("text", { x: width - 2, y: 6, "text-anchor": "middle" }, sign));
 }
 
+/** Of a picture that is larger than its frame, what is under way is seen first, or else its beginning. */
+function reveal(canvas: HTMLElement): void {
+  const wanted = [...UNDER_WAY.map((state) => `[data-state="${state}"]`), ".kind-start"];
+  const found = wanted.map((each) => canvas.querySelector(each)).find((each) => each !== null);
+  if (!found) return;
+  const here = found.getBoundingClientRect();
+  const frame = canvas.getBoundingClientRect();
+  canvas.scrollBy(here.left + here.width / 2 - frame.left - frame.width / 2, here.top + here.height / 2 - frame.top - frame.height / 2);
+}
+
 /** What stands behind a task is shown while the pointer or the focus is on it, until Escape. */
 function explain(figure: HTMLElement, canvas: HTMLElement, known: () => Drawing): void {
   const card = figure.querySelector<HTMLElement>(".card");
@@ -121,8 +133,7 @@ function explain(figure: HTMLElement, canvas: HTMLElement, known: () => Drawing)
   const hide = (): void => {
     card.hidden = true;
   };
-  const show = (event: Event): void => {
-    const target = (event.target as Element).closest<SVGElement>("[data-node]");
+  const show = (target: SVGElement | null): void => {
     const node = known().nodes.find((one) => one.id === target?.dataset["node"]);
     if (!target || !node?.notes.length) return hide();
     const title = document.createElement("strong");
@@ -132,8 +143,12 @@ function explain(figure: HTMLElement, canvas: HTMLElement, known: () => Drawing)
     card.hidden = false;
     beside(card, target.getBoundingClientRect(), figure.getBoundingClientRect());
   };
-  for (const type of ["pointerover", "focusin"]) canvas.addEventListener(type, show);
-  for (const type of ["pointerleave", "focusout", "scroll"]) canvas.addEventListener(type, hide);
+  for (const type of ["pointerover", "focusin"]) canvas.addEventListener(type, (event) => show((event.target as Element).closest<SVGElement>("[data-node]")));
+  for (const type of ["pointerleave", "focusout"]) canvas.addEventListener(type, hide);
+  // The frame scrolls to what gets the focus.
+  canvas.addEventListener("scroll", () => {
+    if (!card.hidden) show(canvas.querySelector<SVGElement>("[data-node]:focus"));
+  });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
   });
@@ -167,6 +182,7 @@ each<HTMLElement>("[data-graph]", (figure) => {
   let drawn = figure.dataset["graph"];
   let drawing = draw(figure, canvas);
   paint(figure, canvas, drawing);
+  reveal(canvas);
   explain(figure, canvas, () => drawing);
   figure.addEventListener("click", (event) => {
     const button = (event.target as Element).closest<HTMLElement>("[data-zoom]");

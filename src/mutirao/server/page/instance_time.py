@@ -71,6 +71,10 @@ class Timeline:
     height: int
     is_cut: bool
 
+    @property
+    def states(self) -> set[str]:
+        return {bar.state for lane in self.lanes for bar in lane.bars}
+
 
 @dataclass(frozen=True, slots=True)
 class _Span:
