@@ -68,6 +68,7 @@ async def test_an_item_shows_what_it_is_about(place: Place) -> None:
     await expect(page.get_by_role("img", name="dent.png")).to_be_visible()
     await page.locator("#given-letter").get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("region", name="letter.txt")).to_have_text("Dear all,\n<b>it</b> is broken.")
+    await expect(page.get_by_role("region", name="letter.txt")).to_have_css("white-space", "pre-wrap")
     await accessible(page)
     async with page.expect_download() as saved:
         await page.get_by_role("link", name="Download letter.txt").click()
@@ -124,6 +125,8 @@ async def test_fields_are_checked_as_one_types_and_refusals_stand_at_them(place:
         ("Visits", "9223372036854775808", "This number is too large."),
         ("Paid", "12,50", "A number is wanted, such as 12.50."),
         ("Details", "{", "This is not JSON."),
+        ("Seen on", "22027-03-10", "The year is between 1 and 9999."),
+        ("Call at", "22027-03-10T08:00", "The year is between 1 and 9999."),
     ):
         await page.get_by_label(label).fill(wrong)
         await expect(page.get_by_label(label)).to_have_accessible_description(says)
@@ -131,7 +134,7 @@ async def test_fields_are_checked_as_one_types_and_refusals_stand_at_them(place:
     await accessible(page)
     await page.get_by_role("button", name="Finish").click()
     await expect(page.get_by_label("Paid")).to_be_focused()
-    for label, right in (("Visits", "3"), ("Paid", "12.50"), ("Details", "{}")):
+    for label, right in (("Visits", "3"), ("Paid", "12.50"), ("Details", "{}"), ("Seen on", ""), ("Call at", "")):
         await page.get_by_label(label).fill(right)
         await expect(page.get_by_label(label)).to_have_accessible_description("")
     await page.get_by_label("Granted").select_option("yes")
@@ -145,6 +148,16 @@ async def test_fields_are_checked_as_one_types_and_refusals_stand_at_them(place:
     await page.keyboard.press("Control+Enter")
     await expect(page).to_have_url(f"{place.url}/work")
     assert (await state_of(place, instance))["paid"] == Decimal("12.50")
+
+
+async def test_a_year_that_is_typed_has_four_digits(place: Place) -> None:
+    await place.engine.apply(CLAIM)
+    _, job = await held(place)
+    page = await place.visit("clerk_2", f"/items/{job}")
+    await page.get_by_label("Seen on").press_sequentially("031020271")
+    await expect(page.get_by_label("Seen on")).to_have_value(re.compile(r"^\d{4}-03-10$"))
+    await page.get_by_label("Call at").press_sequentially("03102027083000AM")  # after the year comes the hour
+    await expect(page.get_by_label("Call at")).to_have_value(re.compile("^2027-03-10T08:30"))
 
 
 async def test_a_draft_survives_a_closed_tab_until_it_is_sent_or_discarded(place: Place) -> None:
