@@ -222,6 +222,21 @@ async def test_a_form_made_from_attributes_starts_one_instance_however_often_it_
     assert instance.in_charge == "clerk_1"
 
 
+async def test_one_is_started_by_keyboard_as_soon_as_the_form_is_there(place: Place) -> None:
+    bare = Definition(name="bare", creator="clerk", tasks=(Task(name="go", when="true", fires="once"),), ends="quiet")
+    for flow in (JOURNEY, bare):
+        await place.engine.apply(flow)
+        page = await place.visit("clerk_1", f"/flows/{flow.name}/start", viewport=NARROW)
+        assert await page.evaluate("scrollY") == 0
+        if flow.attributes:
+            await expect(page.get_by_label("City")).to_be_focused()
+            await page.keyboard.type("Recife")
+        await accessible(page)
+        await page.keyboard.press("Control+Enter")
+        await page.wait_for_url("**/instances/*")
+        await page.close()
+
+
 async def test_one_is_started_later_with_somebody_in_charge_and_what_is_refused_stands_in_the_form(
     place: Place,
 ) -> None:

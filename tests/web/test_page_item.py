@@ -154,8 +154,8 @@ async def test_a_year_that_is_typed_has_four_digits(place: Place) -> None:
     await place.engine.apply(CLAIM)
     _, job = await held(place)
     page = await place.visit("clerk_2", f"/items/{job}")
-    await page.get_by_label("Seen on").press_sequentially("031020271")
-    await expect(page.get_by_label("Seen on")).to_have_value(re.compile(r"^\d{4}-03-10$"))
+    await page.get_by_label("Seen on").press_sequentially("31022027")
+    await expect(page.get_by_label("Seen on")).to_have_value("2027-03-10")
     await page.get_by_label("Call at").press_sequentially("03102027083000AM")  # after the year comes the hour
     await expect(page.get_by_label("Call at")).to_have_value(re.compile("^2027-03-10T08:30"))
 

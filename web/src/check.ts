@@ -19,6 +19,10 @@ function wrong(field: Field): string {
       return numbers(text).every(isNumber) ? "" : say("check-numbers");
     case "json":
       return isJson(text) ? "" : say("check-json");
+    case "date":
+    case "timestamp":
+      if (field.validity.rangeOverflow || field.validity.rangeUnderflow) return say("check-year");
+      return field.validity.badInput ? field.validationMessage : "";
     default:
       return field.validity.badInput ? field.validationMessage : "";
   }

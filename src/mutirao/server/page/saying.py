@@ -32,4 +32,5 @@ SAID = {
     "check-numbers": marked("Numbers are wanted, with a decimal point and a blank between them, such as 48, 24, 1.5."),
     "nothing-filled": marked("Nothing is filled in. Press once more if that is right."),
     "nothing-changed": marked("Nothing is changed yet: change at least one value."),
+    "check-year": marked("The year is between 1 and 9999."),
 }
