@@ -1,0 +1,1 @@
+"""Input that nobody thought of: `make fuzz`, or `python -m fuzz --help`."""
