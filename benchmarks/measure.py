@@ -64,7 +64,7 @@ def engine_rate(server: BenchServer, work: str, instances: int, workers: int, *,
     """Steps a second, in a fresh database or in the one at `url`."""
     kind = WORKS[work]
     url = url or server.fresh(work)
-    ids = asyncio.run(_submit(url, kind.states(instances)))
+    ids = asyncio.run(submit(url, kind.states(instances)))
     server.checkpoint()
     meter = NoiseMeter(server.processes)
     began = time.perf_counter()
@@ -72,11 +72,11 @@ def engine_rate(server: BenchServer, work: str, instances: int, workers: int, *,
         _wait_until_done(probe, processes, min(ids))
         seconds = time.perf_counter() - began
     noise = meter.read()
-    details = {"seconds": seconds, "seconds_between_finishes": _verify(url, kind, ids)}
+    details = {"seconds": seconds, "seconds_between_finishes": verify(url, kind, ids)}
     return Run(len(ids) * kind.steps / seconds, noise, details)
 
 
-async def _submit(url: str, states: Iterable[Flow]) -> list[int]:
+async def submit(url: str, states: Iterable[Flow]) -> list[int]:
     ids: list[int] = []
     async with Engine(url) as engine:
         for _, same in groupby(states, type):
@@ -112,7 +112,7 @@ def _wait_until_done(probe: psycopg.Connection[Any], processes: Sequence[BasePro
         time.sleep(_LOOK_EVERY)
 
 
-def _verify(url: str, work: Work, ids: list[int]) -> float:
+def verify(url: str, work: Work, ids: list[int]) -> float:
     """All went well, each step once and in a commit of its own; answers the seconds from the first finish to the last."""
     since = min(ids)  # batches of one call are started side by side, so its first number need not be its lowest
     with psycopg.connect(url) as connection:
@@ -145,12 +145,13 @@ def engine_latency(server: BenchServer) -> Run:
     server.checkpoint()
     meter = NoiseMeter(server.processes)
     with working(url, "five", 1):
-        return _latency(asyncio.run(_instance_times(url)), meter)
+        return _latency(asyncio.run(instance_times(url, _ROUNDS)), meter)
 
 
-async def _instance_times(url: str) -> list[float]:
+async def instance_times(url: str, rounds: int) -> list[float]:
+    """Milliseconds from each start to its end, sorted; the first few are left out."""
     times: list[float] = []
-    states = list(WORKS["five"].states(_ROUNDS + _WARM_UP))
+    states = list(WORKS["five"].states(rounds + _WARM_UP))
     async with Engine(url) as engine:
         with psycopg.connect(url, autocommit=True) as probe:
             for state in states:

@@ -42,6 +42,11 @@ class BenchServer:
         shutil.rmtree(self._home, ignore_errors=True)
 
     @property
+    def home(self) -> Path:
+        """The folder that goes away afterwards."""
+        return self._home
+
+    @property
     def processes(self) -> tuple[int, int]:
         """Our process and the server's: with their children, all that the benchmark runs."""
         return os.getpid(), int((self._server.data / "postmaster.pid").read_text().partition("\n")[0])
@@ -69,6 +74,22 @@ class BenchServer:
         self.drop(name)
         self._administer(
             sql.SQL("create database {} template {} owner mutirao").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+        return self._server.url(name)
+
+    def make(self, name: str) -> str:
+        """The URL of an empty database."""
+        self.drop(name)
+        self._server.ensure_database(name)
+        return self._server.url(name)
+
+    def clone(self, template: str, name: str) -> str:
+        """The URL of a copy. Its files are copied, so a large one writes no large log."""
+        self.drop(name)
+        self._administer(
+            sql.SQL("create database {} template {} owner mutirao strategy file_copy").format(
                 sql.Identifier(name), sql.Identifier(template)
             )
         )
