@@ -139,18 +139,23 @@ def yardstick_latency(server: BenchServer) -> Run:
     return _latency(pool.latency(server.yardstick, _ROUNDS), meter)
 
 
-def engine_latency(server: BenchServer) -> Run:
+def engine_latency(server: BenchServer, work: str = "five", *, url: str | None = None, rounds: int = _ROUNDS) -> Run:
     """One instance after another on an idle engine, seen to its end from another connection as the yardstick's is."""
-    url = server.fresh("five")
+    url = url or server.fresh(work)
     server.checkpoint()
     meter = NoiseMeter(server.processes)
-    with working(url, "five", 1):
-        return _latency(asyncio.run(_instance_times(url)), meter)
+    with working(url, work, 1):
+        return latency_of(url, work, meter, rounds)
 
 
-async def _instance_times(url: str) -> list[float]:
+def latency_of(url: str, work: str, meter: NoiseMeter, rounds: int = _ROUNDS) -> Run:
+    """The same, of workers that are there already."""
+    return _latency(asyncio.run(_instance_times(url, work, rounds)), meter)
+
+
+async def _instance_times(url: str, work: str, rounds: int) -> list[float]:
     times: list[float] = []
-    states = list(WORKS["five"].states(_ROUNDS + _WARM_UP))
+    states = list(WORKS[work].states(rounds + _WARM_UP))
     async with Engine(url) as engine:
         with psycopg.connect(url, autocommit=True) as probe:
             for state in states:

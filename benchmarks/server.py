@@ -74,6 +74,16 @@ class BenchServer:
         )
         return self._server.url(name)
 
+    def clone(self, origin: str, name: str) -> str:
+        """The URL of a copy of a database that nobody is connected to. Its files are copied, and not its rows logged."""
+        self.drop(name)
+        self._administer(
+            sql.SQL("create database {} template {} owner mutirao strategy file_copy").format(
+                sql.Identifier(name), sql.Identifier(origin)
+            )
+        )
+        return self._server.url(name)
+
     def drop(self, name: str) -> None:
         self._administer(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 

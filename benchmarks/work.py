@@ -16,6 +16,7 @@ STEPS = 5
 LETTER_SIZE = 4000
 
 _CONDITIONS = 200
+_TOGETHER, _LONG = 10, 100  # conditions and steps of each flow, where conditions are spread over many
 _SUBJECTS = ("order", "claim", "visit", "repair", "loan", "survey", "parcel", "permit", "audit", "lease")
 _TURN = 50  # how many instances of one flow are submitted before those of the next, when flows are mixed
 
@@ -217,7 +218,52 @@ def _live_steps() -> tuple[Any, ...]:
     return (step,)
 
 
-WORKS: Mapping[str, Work] = {work.name: work for work in _make()}
+# Flows that grow. Whatever the number of conditions, one of them makes the steps, and the others are asked in vain.
+
+
+def _step_and_never(name: str, conditions: int, steps: int) -> type[Flow]:
+    builder = FlowBuilder(name).attribute("inst", "integer").attribute("k", "integer", default=0)
+    builder.attribute("v", "integer", default=0).final(f"k = {steps}").task("step", _step, when=f"k < {steps}")
+    for n in range(conditions - 1):
+        builder.task(f"never_{n}", _step, when=f"k = {1000 + n} and v < {n}")
+    return builder.build()
+
+
+def _in_one_flow(conditions: int) -> Work:
+    flow = _step_and_never("one_flow", conditions, STEPS)
+    return Work(f"one_flow_{conditions}", f"{conditions} conditions in one flow", (flow,), _numbered(flow))
+
+
+def _spread(conditions: int) -> Work:
+    """Ten conditions a flow, and instances of all flows in each batch.
+
+    A claim takes one flow after another. So there are to be no more instances than a worker has in hand at once, and
+    each makes many steps.
+    """
+    flows = tuple(
+        _step_and_never(f"flow_{n}", min(_TOGETHER, conditions - n * _TOGETHER), _LONG)
+        for n in range(-(-conditions // _TOGETHER))
+    )
+    title = f"{conditions} conditions over {len(flows)} flows"
+    return Work(f"spread_{conditions}", title, flows, _evenly(flows), _LONG)
+
+
+def _evenly(flows: Sequence[type[Flow]]) -> Callable[[int], Iterable[Flow]]:
+    return lambda count: (flow(inst=n) for first, flow in enumerate(flows) for n in range(first, count, len(flows)))
+
+
+class _Works(dict[str, Work]):
+    """By name. Those that grow, `one_flow_300` or `spread_300`, are made when they are asked for."""
+
+    def __missing__(self, name: str) -> Work:
+        kind, _, conditions = name.rpartition("_")
+        make = {"one_flow": _in_one_flow, "spread": _spread}.get(kind)
+        if make is None:
+            raise KeyError(name)
+        return self.setdefault(name, make(int(conditions)))
+
+
+WORKS: Mapping[str, Work] = _Works({work.name: work for work in _make()})
 
 
 def serve(url: str, work: str) -> None:

@@ -1,0 +1,4 @@
+from benchmarks.growth.run import main
+
+if __name__ == "__main__":
+    main()
