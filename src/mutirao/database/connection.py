@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from mutirao.database.keepalive import parameters
 from mutirao.errors import MutiraoError, OperatorError, RequestError, from_sqlstate
 
 OLDEST_SERVER = 15
@@ -27,7 +28,7 @@ _LIMIT_EXCEEDED = "54"
 async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
     """A connection in autocommit to a server we can work with."""
     with _unreachable(url):
-        connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **options)
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **parameters(url, **options))
     check_server(connection)
     return connection
 
@@ -35,7 +36,7 @@ async def connect(url: str, **options: Any) -> psycopg.AsyncConnection[Any]:
 def connect_blocking(url: str, **options: Any) -> psycopg.Connection[Any]:
     """The same for blocking functions."""
     with _unreachable(url):
-        return psycopg.connect(url, autocommit=True, **options)
+        return psycopg.connect(url, autocommit=True, **parameters(url, **options))
 
 
 @contextmanager

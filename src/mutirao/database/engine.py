@@ -21,7 +21,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 
 from mutirao.database import start as starting
 from mutirao.database.access import Access
@@ -45,6 +45,7 @@ from mutirao.database.message import Messages
 from mutirao.database.migrate import ensure_current, upgrade
 from mutirao.database.origin import carried_along
 from mutirao.database.person import Persons
+from mutirao.database.pool import Pool, make_pool
 from mutirao.database.record import (
     Event,
     Instance,
@@ -138,21 +139,13 @@ class Engine(FlowCalls, FindCalls, JobCalls, KeepCalls, ExceptionCalls, HealthCa
         self.webhooks = Webhooks(self)
         self.settings = Settings(self)
         self._reviving = asyncio.Lock()
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._pool: Pool | None = None
 
     async def __aenter__(self) -> Self:
         self.url = self._address.__enter__()
         try:
             await self._prepare()
-            pool = AsyncConnectionPool(
-                self.url,
-                min_size=1,
-                max_size=8,
-                timeout=self._patience,
-                open=False,
-                configure=read_exact_numbers,
-                kwargs={"autocommit": True, "application_name": self.name[:63]},
-            )
+            pool = make_pool(self.url, self.name, self._patience, read_exact_numbers)
             await pool.open()
         except BaseException:
             self._address.close()

@@ -13,6 +13,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mutirao.database.connection import refusals
+from mutirao.database.keepalive import parameters
 from mutirao.database.protocol import CLOCK_ROOM
 from mutirao.database.sql import query
 from mutirao.errors import FlowError, LeaseLost, RequestError
@@ -34,7 +35,7 @@ class WedSession:
     def __init__(self, dbs: str, task: str, flow: str | None) -> None:
         with refusals():
             self._name = str(conninfo_to_dict(dbs).get("application_name") or f"ww-{task}")
-            self._connection = psycopg.connect(dbs, autocommit=True)
+            self._connection = psycopg.connect(dbs, autocommit=True, **parameters(dbs))
         self._task = task
         try:
             self._flow_number, self._flow = self._find_flow(flow)
