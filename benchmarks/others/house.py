@@ -69,7 +69,7 @@ class Mutirao(OnPostgres):
     def crew(self, place: str, workers: int) -> Crew:
         return Forked(workers, serve, place, _WORK)
 
-    def submit(self, place: str, instances: int) -> None:
+    def submit(self, place: str, instances: int, _workers: int) -> None:
         self._ids = asyncio.run(submit(place, WORKS[_WORK].states(instances)))
 
     def check(self, place: str, _instances: int) -> None:
@@ -108,7 +108,7 @@ class Yardstick(OnPostgres):
     def crew(self, place: str, workers: int) -> Crew:
         return Forked(workers, pool.work, place, self._batch, True, may_end=True)
 
-    def submit(self, place: str, instances: int) -> None:
+    def submit(self, place: str, instances: int, _workers: int) -> None:
         with psycopg.connect(place) as connection:
             for each in range(instances):
                 connection.execute(pool.SUBMIT, [each])

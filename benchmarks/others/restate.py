@@ -9,13 +9,13 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure import BrokenRunError
-from benchmarks.others.contender import Contender, Crew, Say, Tally
-from benchmarks.others.environment import Environment, InstallError, Processes, parse_times
+from benchmarks.others.contender import STEPS, Contender, Crew, Say, Tally
+from benchmarks.others.environment import Environment, Processes, parse_times
 from benchmarks.server import BenchServer
 
 _NPM = ("@restatedev/restate-server@1.7.12",)
@@ -64,7 +64,7 @@ class Restate(Contender):
 
     def install(self, say: Say) -> None:
         if missing := [each for each in ("unshare", "nsenter", "ip") if not shutil.which(each)]:
-            raise InstallError(f"{missing[0]} is missing, which keeps its server off the internet")
+            raise BrokenRunError(f"{missing[0]} is missing, which keeps its server off the internet")
         self._environment.install(say, _NPM)
 
     def prepare(self, server: BenchServer, past: int, say: Say) -> None:
@@ -93,15 +93,18 @@ class Restate(Contender):
             self._run(place, "register", place, port)
         return crew
 
-    def submit(self, place: str, instances: int) -> None:
-        for service, share in _shares(instances, self._workers(place)):
-            self._run(place, "submit", service, share)
+    def submit(self, place: str, instances: int, workers: int) -> None:
+        for service, share in enumerate(_shares(instances, workers), _FIRST_PORT):
+            self._run(place, "submit", f"/five_{service}", share)
 
-    def wait(self, place: str, crew: Crew, instances: int) -> int:
+    def wait(self, _place: str, crew: Crew, instances: int) -> int:
         """A worker knows how many it has ended. That its server knows it too is seen afterwards, off the clock."""
         if not isinstance(crew, Processes):
             raise BrokenRunError("these are not its workers")
-        self._hear_ended(crew, _shares(instances, len(crew.processes)))
+        for process, share in zip(crew.processes, _shares(instances, len(crew.processes)), strict=True):
+            crew.tell(process, str(share))
+        for process in crew.processes:
+            crew.hear(process, "ended")
         return 0
 
     def tally(self, place: str) -> Tally:
@@ -119,3 +122,43 @@ class Restate(Contender):
         for server in self._servers.values():
             server.stop()
         self._servers.clear()
+
+    def _start(self, server: BenchServer, name: str) -> str:
+        programs = self._environment.folder.glob("node_modules/@restatedev/restate-server-*/bin/restate-server")
+        place = str(server.home / f"restate_{name}")
+        self._servers[place] = _Server(next(programs), Path(place))
+        deadline = time.monotonic() + _START
+        while True:
+            try:
+                self._run(place, "tally", place)
+            except BrokenRunError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_EVERY)
+            else:
+                return place
+
+    def _run(self, place: str, command: str, what: str, number: int = 0) -> str:
+        return self._environment.run(command, what, number, inside=self._servers[place].inside)
+
+    def _make_past(self, past: int, say: Say) -> None:
+        """All of it really runs, as far as the time goes; what has ended is kept for a day."""
+        deadline = time.monotonic() + _MOST_SECONDS
+        crew = self.crew(self._kept, 2)
+        try:
+            crew.go()
+            while self.past_made < past and time.monotonic() < deadline:
+                chunk = min(_CHUNK, past - self.past_made)
+                self.submit(self._kept, chunk, 2)
+                self.past_made += chunk
+                self.wait(self._kept, crew, self.past_made)
+                say(f"{self.title}: a past, {self.past_made:,} of {past:,} have really run")
+            found = self.tally(self._kept)
+        finally:
+            crew.stop()
+        if found != Tally(self.past_made, self.past_made * STEPS):
+            raise BrokenRunError(f"the past is not as it should be: {found}")
+
+
+def _shares(instances: int, workers: int) -> list[int]:
+    return [len(range(n, instances, workers)) for n in range(workers)]
