@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from mutirao import Event, ItemFilter, MutiraoError, OperatorError, RequestError
 from mutirao.database.item import Item
 from mutirao.language import Flow
 from torture.client import Desk, Lost, Refused
-from torture.work import Booking, Branches, Letter, Lift, Nap, Parcel, Steps, Stubborn, Survey, Trip
+from torture.work import Booking, Branches, Digging, Letter, Lift, Nap, Parcel, Steps, Stubborn, Survey, Trip
 
 _MOST_AT_ONCE = 150
 _HELD = ItemFilter(status="running")
@@ -32,10 +33,10 @@ async def start_many(desk: Desk) -> None:
 
 async def start_single(desk: Desk) -> None:
     """One at a time, of whatever needs more than workers."""
-    kinds = (_letter, _lift, _survey, _nap, _parcel, _trip, _stubborn)
+    kinds = (_letter, _lift, _survey, _nap, _parcel, _trip, _stubborn, _digging)
     while not desk.stopping.is_set():
         await desk.room.wait()
-        state = desk.chance.choices(kinds, (4, 1, 1, 2, 6, 3, 1))[0](desk)
+        state = desk.chance.choices(kinds, (4, 1, 1, 2, 6, 3, 1, 4))[0](desk)
         # These wait for what we do, which we can do only if we know that they are there.
         with suppress(Refused):
             [number] = await _start(desk, [state], is_keyed=True)
@@ -220,6 +221,10 @@ def _trip(desk: Desk) -> Trip:
 
 def _stubborn(desk: Desk) -> Stubborn:
     return Stubborn(ticket=desk.ticket())
+
+
+def _digging(desk: Desk) -> Digging:
+    return Digging(ticket=desk.ticket(), seconds=Decimal(desk.chance.randint(2, 15)) / 10)
 
 
 LANES = (start_many, start_single, start_over_http, start_wrongly, pay, do_items, mend)

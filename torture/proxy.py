@@ -33,6 +33,7 @@ class _Side(asyncio.Protocol):
         self.is_mute = False
         self.resets_when_heard = False
         self.delay = 0.0
+        self._last_due = 0.0
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,12 +45,19 @@ class _Side(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.resets_when_heard:
             self.link.reset()
-        elif self.is_mute:
-            pass
-        elif self.delay:
-            asyncio.get_running_loop().call_later(self.delay, self.other.send, data)
-        else:
+        elif not self.is_mute:
+            self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        # Never before what came earlier, also when the delay has ended meanwhile.
+        due = max(now + self.delay, self._last_due + 1e-6)
+        if due <= now:
             self.other.send(data)
+        else:
+            self._last_due = due
+            loop.call_at(due, self.other.send, data)
 
     def send(self, data: bytes) -> None:
         if self.transport is None:
@@ -74,6 +82,9 @@ class _Link:
                 await asyncio.get_running_loop().create_unix_connection(lambda: self.back, path)
         except (OSError, TimeoutError):
             self.close()
+
+    def slow_down(self, delay: float) -> None:
+        self.front.delay = self.back.delay = delay
 
     def close(self) -> None:
         """What was sent already still arrives."""
@@ -138,8 +149,8 @@ class Proxy:
                     side.is_mute = True
                 later(self._chance.uniform(0.5, 4.0), link.reset)
             case _:
-                link.front.delay = link.back.delay = self._chance.uniform(0.02, 0.5)
-                later(self._chance.uniform(1.0, 5.0), link.reset)
+                link.slow_down(self._chance.uniform(0.02, 0.5))
+                later(self._chance.uniform(1.0, 5.0), link.slow_down, 0.0)
         self.faults[fault] += 1
 
     def _accept(self) -> _Side:

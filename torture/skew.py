@@ -6,6 +6,7 @@ Python code sees. Time that passes (`time.monotonic`) stays as it is in either c
 """
 
 import datetime
+import os
 import time
 from glob import glob
 from typing import Any
@@ -30,6 +31,11 @@ def environment(hours: int) -> dict[str, str]:
     if path := library():
         return {"LD_PRELOAD": path, "FAKETIME": f"{hours:+d}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     return {"TORTURE_SKEW": str(hours * 3600)}
+
+
+def shift_if_wanted() -> None:
+    if seconds := os.environ.get("TORTURE_SKEW"):
+        shift(float(seconds))
 
 
 def shift(seconds: float) -> None:

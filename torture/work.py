@@ -10,6 +10,7 @@
     parcel     waits for an event, unless somebody cancels it
     trip       a booking with a compensation, and a payment that is refused now and then: then all is undone
     stubborn   fails for good until somebody mends it
+    digging    a task that takes a second or so: whoever is thought dead meanwhile comes back to find it taken
 
 A worker does them by `mutirao worker torture.work`. What it needs to know is in its environment: TORTURE_DATABASE, where
 notes of its own go, and TORTURE_WITNESS, a file for what it is told (see `witness`).
@@ -20,6 +21,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
@@ -39,8 +41,7 @@ _END = "update torture.span set end_at = coalesce(end_at, clock_timestamp()) whe
 _IN_THE_CLASS = 0.01
 _ONE_IN = 5
 
-if _path := os.environ.get("TORTURE_WITNESS"):
-    witness.install(_path)
+witness.install_if_wanted()
 
 
 class Steps(Flow):
@@ -209,7 +210,22 @@ class Stubborn(Flow):
         return {"done": True}
 
 
-FLOWS: tuple[type[Flow], ...] = (Steps, Branches, Booking, Letter, Lift, Survey, Nap, Parcel, Trip, Stubborn)
+class Digging(Flow):
+    ticket: str
+    seconds: Decimal
+    dug: bool = False
+    final = "dug"
+
+    @task(when="not dug")
+    async def dig(self) -> Change:
+        await asyncio.sleep(float(self.seconds))
+        return {"dug": True}
+
+
+FLOWS: tuple[type[Flow], ...] = (
+    *(Steps, Branches, Booking, Letter, Lift, Survey),
+    *(Nap, Parcel, Trip, Stubborn, Digging),
+)
 
 CLASSES = {"crane": ("crane",), "inspection": ("crane",)}
 
@@ -231,6 +247,7 @@ WRITES: dict[tuple[str, str], tuple[str, ...]] = {
     ("trip", "free"): ("hotel",),
     ("trip", "pay"): ("paid",),
     ("stubborn", "try_it"): ("done",),
+    ("digging", "dig"): ("dug",),
 }
 """Which attributes a task writes: any other that differs after its end was lost or overwritten. Not named: none."""
 

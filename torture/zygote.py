@@ -17,6 +17,8 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from torture import witness
+
 PROGRAMS = {"mutirao": "mutirao.cli.main", "client": "torture.client"}
 
 _PRELOADED = (
@@ -59,6 +61,7 @@ def _become(order: dict[str, Any]) -> NoReturn:
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     os.environ.update(order["environment"])
+    witness.install_if_wanted()
     sys.argv = [order["program"], *order["words"]]
     code = 1
     try:
@@ -77,9 +80,4 @@ def _become(order: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    skew = os.environ.get("TORTURE_SKEW")
-    if skew is not None:
-        from torture.skew import shift
-
-        shift(float(skew))
     main()
