@@ -13,13 +13,13 @@ from mutirao.database.embedded import EmbeddedServer
 from mutirao.database.engine import Engine
 from mutirao.errors import MutiraoError
 
-AWAY = 9.0
+AWAY = 18.0
 FOUND_WITHIN = 5.0
 
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, place: Path) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(place / "home", programs=SERVERS[request.param]) as server:
+    with EmbeddedServer(place / "home", programs=SERVERS[request.param], settings={"fsync": "off"}) as server:
         server.ensure_database("mutirao")
         yield server
 
