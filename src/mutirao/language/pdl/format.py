@@ -157,7 +157,7 @@ def _clause(clause: Clause, ahead: str) -> list[str]:
     words = frozenset() if rule is None else rule.kind.words
     parts = [" ".join(_atom(atom, words, ahead) for atom in argument) for argument in clause.arguments]
     line = f"{ahead}{word} {', '.join(parts)};" if parts else f"{ahead}{word};"
-    if len(line) <= WIDTH or "\n" in line:
+    if len(line) <= WIDTH or "\n" in line or not parts:
         return line.split("\n")
     match clause.arguments:
         case ((SyntaxGroup() as group,),):
